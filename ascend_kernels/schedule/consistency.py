@@ -1,4 +1,4 @@
-"""Parts of a schedule that refer to each other: what they name is there, and nests within bounds.
+"""Checks that each part a schedule refers to exists, and that control flow nests within bounds.
 
 It is not judged here whether the hardware permits a schedule: executing it tells that.
 """

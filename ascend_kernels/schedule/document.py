@@ -109,7 +109,7 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(kind: Any, value: Any, path: str) -> Any:
-    """A value of a type from what `to_plain` made.
+    """A value of a type from the plain value that `to_plain` made.
 
     Args:
         kind: the type, as annotated.

@@ -209,7 +209,7 @@ class Lowering:
                 self._unknown.add(memory)
 
     def _run(self, body: Body, symbols: Mapping[str, int]) -> Iterator[TileTask]:
-        """One run of a body, which follows what earlier runs wrote."""
+        """One run of a body, which follows the writes of earlier runs."""
         suffix = f"@{self._count}"
         self._place(body, suffix, self._values(symbols))
         before = [set(range(self._barrier)) for _ in body.tasks]

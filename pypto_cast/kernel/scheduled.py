@@ -26,7 +26,7 @@ _NOT_FOLLOWED: Final[Mapping[str, Callable[[Options], bool]]] = {
 
 
 def has_parameters_of(schedule: Schedule, signature: Signature) -> bool:
-    """Tell if a schedule has a kernel's parameters, in order: all that a result depends on.
+    """True if a schedule has a kernel's parameters, in order: all that a result depends on.
 
     Upstream's compiler drops the others, as one that the kernel does not use.
     """

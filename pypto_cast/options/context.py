@@ -139,7 +139,7 @@ class Options:
 
     @property
     def satmode_rule(self) -> SatmodeName:
-        """Whose default a `cast` follows that names no satmode."""
+        """The default that a `cast` follows that names no satmode: the seed's or upstream's."""
         if self.satmode is not None:
             return self.satmode
         stands_in = sys.modules.get("pypto") is sys.modules["pypto_cast"]
@@ -462,4 +462,4 @@ _CHECKS: Final[Mapping[str, Callable[[str, Any], object]]] = {
     "schedule": _schedule,
     "satmode": _one_of(*get_args(SatmodeName)),
 }
-"""By option, its value as it is kept; each raises for what it is not."""
+"""By option, its value as it is kept; each raises for other values."""

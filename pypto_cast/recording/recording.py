@@ -352,7 +352,7 @@ def is_for_plan() -> bool:
 
 
 def refuse_plan(what: str, reason: str) -> None:
-    """Refuse what no schedule is planned of, where the kernel is recorded for one.
+    """Refuse a construct that is not planned, where the kernel is recorded for a schedule.
 
     Raises:
         PlanError: names it, with the line of the caller.
@@ -532,7 +532,7 @@ def replayable_operation(
 
 
 def record_control_dependence(cause: int | None) -> None:
-    """Keep what is open and decides what the running kernel does."""
+    """Keep the cause of an open number that decides the way of the running kernel."""
     if cause is not None and (recording := current()) is not None:
         recording.control_dependence.append(cause)
 

@@ -275,7 +275,7 @@ class _Pipes:
         return min(copiers, key=self._due_cycle, default=None)
 
     def _sees_both_copiers(self) -> bool:
-        """Whether each copier has work, or so much is issued that it has to go on."""
+        """True if each copier has work, or so much is issued that it has to go on."""
         waiting = sum(map(len, self._queues.values()))
         return all(self._queues[pipe] for pipe in _COPIERS) or waiting >= _LOOKAHEAD
 

@@ -90,7 +90,7 @@ def _check_each(graph: LeafGraph, ub_bytes: int) -> None:
 
 
 def _one_after_another(issues: Issues, spills: Spills, ub_bytes: int) -> None:
-    """Make room by spills where what lives at once in the first order does not fit."""
+    """Make room by spills where buffers alive at once in the first order do not fit."""
     space = FreeSpace(ub_bytes)
     spills.begin()
     place = 0
@@ -183,7 +183,7 @@ class _Pipes:
         heapq.heappush(self._ready[pipe], issue.rank)
 
     def _make_room(self) -> None:
-        """Spill while every pipe is idle; what is new takes its place in the queues."""
+        """Spill while every pipe is idle; new issues take their places in the queues."""
         issues, spills = self._issues, self._spills
         waiting = [issues.order[rank] for rank in sorted(self._allocations)]
         made = spills.make_room(waiting[0], self._space)

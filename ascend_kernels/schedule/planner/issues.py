@@ -122,7 +122,7 @@ class Issues:
         return number
 
     def insert(self, issue: Issue, rank: int) -> None:
-        """Put an issue at a place, before what is there."""
+        """Insert an issue before the one at a place."""
         self.order.insert(rank, issue)
         self._rank()
 

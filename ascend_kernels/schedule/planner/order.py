@@ -25,9 +25,9 @@ class Allocation:
 OrderEntry = int | Allocation
 """An operation by its place in the graph, or an allocation."""
 _ALLOCATION, _COPY_IN, _OTHER = 0, 2, 10
-"""The classes in which what an operation needs is sorted; the last is visited first."""
+"""The classes by which the needs of an operation are sorted; the last is visited first."""
 _ASSEMBLE, _COPY_OUT, _LATER = 0, 1, 2
-"""The classes of what is ready; the first goes first."""
+"""The classes of ready entries; the first goes first."""
 _FIRST: Final = {"ASSEMBLE": _ASSEMBLE, "COPY_OUT": _COPY_OUT}
 
 

@@ -1,4 +1,4 @@
-"""From subgraphs to leaves and tasks: temporaries between them, copies, what is common, padding.
+"""From subgraphs to leaves and tasks: temporaries, copies, leaves in common, padding.
 
 Paths below are those of upstream pypto at tag r0.2.0, framework/src/passes.
 """
@@ -329,7 +329,7 @@ def _walk(
     raw: Mapping[int, _Part],
     shapes: Mapping[int, Shape],
 ) -> tuple[list[Node], Hashable]:
-    """The nodes as they are met from the results on, and what makes subgraphs equal."""
+    """The nodes as they are met from the results on, and the key by which subgraphs are equal."""
     made = producers(nodes)
     numbers: dict[int, int] = {}
     met: dict[int, Node] = {}
@@ -434,7 +434,7 @@ def _body(
     tasks: Sequence[tuple[int | None, tuple[Access, ...]]],
     temporaries: Mapping[int, Temporary],
 ) -> Body:
-    """The tasks in an order that their data allows, each with those that read what it writes."""
+    """The tasks in an order that their data allows, each with the readers of its results."""
     made = producers(graph.nodes)
     before: list[set[int]] = [set() for _ in tasks]
     for node in graph.nodes:

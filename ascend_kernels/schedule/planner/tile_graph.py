@@ -191,7 +191,7 @@ def in_order(nodes: Sequence[Node], called: Sequence[int] = ()) -> tuple[Node, .
 
 
 def _needed(node: Node, made: Mapping[int, list[Node]], before: Mapping[int, Node]) -> list[Node]:
-    """The nodes that come before one, as often as it reads what they write."""
+    """The nodes that come before one, as often as it reads their results."""
     first = [before[node.number]] if node.number in before else []
     writers = (each for tensor in node.inputs for each in made.get(tensor, ()))
     return [*first, *(each for each in writers if each is not node)]

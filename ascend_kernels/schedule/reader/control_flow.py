@@ -36,7 +36,7 @@ _MAX_LETTERS: Final = 1 << 16
 _ROOT: Final = re.compile(r"// #name: (\S+) #hash: (\d+)")
 _LOOP: Final = re.compile(r"LOOP\((.*)\) \{$")
 _NO_STEP: Final = ("VALUE_", "SetExprBatch", "RUNTIME_RootStitch", "WaitAicoreStart", "return")
-"""Lines that hand over what is known here already, or wait for the device to be there."""
+"""Lines that pass on values known here already, or wait for the device."""
 _IF: Final = re.compile(r"(?:\} else )?if \((.*)\) \{$")
 
 

@@ -56,7 +56,7 @@ def run_check_schedule(
     seconds: Seconds = SECONDS,
     json: Json = False,
 ) -> None:
-    """Execute upstream's own tile program, and say OK or what is wrong with it, where.
+    """Execute upstream's own tile program, and print OK or each difference with its place.
 
     Synthetic data if no inputs are named. Exit code 1: something was found; 2: also where a leaf
     cannot be executed, after all that does not depend on it was.
@@ -110,7 +110,7 @@ def run_check_schedule(
 def _given(
     schedule: Schedule, kernel: Kernel | None, inputs: Path | None
 ) -> tuple[list[Array] | None, dict[str, Any]]:
-    """The arrays and the numbers of a file; zeros for what is only written and not in it."""
+    """The arrays and the numbers of a file; zeros for parameters only written and not in it."""
     if inputs is None:
         return None, {}
     if kernel is not None:

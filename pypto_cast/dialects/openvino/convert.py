@@ -137,7 +137,7 @@ _CARRYING: Final = np.uint32((1 << FP32.man_bits) - (1 << (_DROPPED_BITS - 1)))
 _MAGNITUDE: Final = np.uint32(FP32.sign_code - 1)
 _NEXT_POWER: Final = np.uint32(1 << FP32.man_bits)
 _DOUBLED_BELOW: Final = np.uint32((FP16.emin - 1 + FP32.bias) << FP32.man_bits)
-"""2**-15: what lies below and carries does not reach float16's smallest normal number."""
+"""2**-15: a value below that carries does not reach float16's smallest normal number."""
 
 _BF16_BITS: Final = np.uint32(FP32.bits - BF16.bits)
 _LAST_KEPT: Final = np.uint32(1 << (FP32.bits - BF16.bits))

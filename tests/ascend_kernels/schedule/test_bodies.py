@@ -13,7 +13,7 @@ from support.programs.upstream_dumps import arrays_of, kernel_of, unpacked
 
 import pypto_cast as pypto
 from ascend_kernels.schedule import schedule as schedule_module
-from ascend_kernels.schedule.parts import Barrier, Branch, Loop, Renewal, Run, ControlStep
+from ascend_kernels.schedule.parts import Barrier, Branch, ControlStep, Loop, Renewal, Run
 from ascend_kernels.schedule.schedule import NotExecutedError, Schedule
 from pypto_cast.testing.schedule_checks import assert_schedule_ok, synthetic_arrays
 from simulator.machine.memory import SimulatorFault
