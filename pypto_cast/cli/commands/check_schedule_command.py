@@ -10,7 +10,7 @@ import numpy as np
 import typer
 
 from ascend_kernels.schedule.schedule import Schedule
-from pypto_cast.cli.app import Json
+from pypto_cast.cli.app import Json, refuse_unread
 from pypto_cast.cli.commands.certainty_command import SEPARATOR, kernel_named, saved_arguments
 from pypto_cast.cli.commands.compile_command import (
     Inputs,
@@ -36,6 +36,7 @@ _FOUND = 1
 
 
 def run_check_schedule(
+    context: typer.Context,
     compiled: Annotated[
         str | None,
         typer.Argument(metavar="[FILE::KERNEL]", help="A kernel to compile and check."),
@@ -65,8 +66,9 @@ def run_check_schedule(
         raise ValueError("name either FILE::KERNEL or --upstream-dump DIR")
     if compiled is not None and kernel is not None:
         raise ValueError(f"--kernel is of --upstream-dump; {compiled} is compared with itself")
-    if upstream_dump is not None and shape:
-        raise ValueError("--shape is of FILE::KERNEL; --inputs says the open shapes of a dump")
+    if upstream_dump is not None:
+        reason = "of a dump, which is compiled; --inputs says its open shapes"
+        refuse_unread(context, ("shape", "python", "seconds"), reason)
     named = kernel if kernel is not None and SEPARATOR not in kernel else None
     judge = compiled if kernel is None else kernel
     file, found = None, None
