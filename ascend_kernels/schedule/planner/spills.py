@@ -16,6 +16,7 @@ from ascend_kernels.schedule.parts import TileOperand, TileOperation
 from ascend_kernels.schedule.planner.issues import Issue, Issues, Tensor, follow
 from ascend_kernels.schedule.planner.leaf_graph import SPILL_CYCLES
 from ascend_kernels.schedule.planner.shared_buffers import hash_order
+from ascend_kernels.schedule.schedule import RELEASE
 from tiling.free_space import FreeSpace
 
 
@@ -124,7 +125,7 @@ class Spills:
         if holder.opcode == "ASSEMBLE":
             raise ValueError(
                 f"{_called(holder)}: what is assembled in UB would be spilled, which upstream's "
-                "release 0.2.0 copies in again from wrong addresses; a smaller tile would fit"
+                f"release {RELEASE} copies in again from wrong addresses; a smaller tile would fit"
             )
         issues = self._issues
         tensor = next(each for each in holder.writes if each.buffer == buffer)
