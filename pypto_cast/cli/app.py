@@ -81,12 +81,11 @@ def refuse_unread(context: typer.Context, names: Collection[str], reason: str) -
     Raises:
         ValueError: one of them was given; names all that were.
     """
-    asked = [each for each in context.command.params if each.name in names]
-    sources = [context.get_parameter_source(each.name or "") for each in asked]
     given = [
         each.opts[0]
-        for each, source in zip(asked, sources, strict=True)
-        if source is not None and source.name == "COMMANDLINE"
+        for each in context.command.params
+        if each.name in names
+        and getattr(context.get_parameter_source(each.name), "name", "") == "COMMANDLINE"
     ]
     if given:
         raise ValueError(f"{' and '.join(given)} would change nothing {reason}")
