@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ascend_kernels import twin
+from ascend_kernels import emit, twin
 from simulator.compiled_library import CompiledLibraryError, find_compiler
 from simulator.numbers import convert, fast, formats, rounding
 from simulator.numbers.convert import INF_NAN, Conversion, Overflow, Policy
@@ -86,6 +86,26 @@ def test_the_twin_is_not_built_without_a_new_mode(tmp_path: Path) -> None:
     numbers.write_text(numbers.read_text().replace("X(RINT)", "X(NEW) X(RINT)"))
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert len(re.findall(r"error: .*NEW.*not handled in switch", done.stderr)) == 1
+
+
+def test_a_new_mode_reaches_the_twin_and_ascendc(monkeypatch: pytest.MonkeyPatch) -> None:
+    new, known = new_member(RoundMode), rounding.rounds_away
+    rules = [lambda guard, sticky: guard & sticky, lambda guard, sticky: guard ^ sticky]
+
+    def away(mode: RoundMode, *, guard: Any, sticky: Any, **bits: Any) -> Any:
+        return (
+            rules[0](guard, sticky)
+            if mode is new
+            else known(mode, guard=guard, sticky=sticky, **bits)
+        )
+
+    monkeypatch.setattr(emit, "RoundMode", [*RoundMode, new])
+    monkeypatch.setattr(emit, "rounds_away", away)
+    assert "X(NEW, HALF, HALF, HALF, HALF)" in emit.trace_header()
+    assert "    CAST_NEW = rounding.RoundMode.NEW\n" in emit.round_modes()
+    del rules[0]
+    with pytest.raises(ValueError, match="NEW has no threshold"):
+        emit.trace_header()
 
 
 @pytest.mark.exhaustive
