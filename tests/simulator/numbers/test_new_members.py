@@ -206,7 +206,8 @@ from simulator import ascendc
 warnings.simplefilter("error", pypto.EngineWarning)
 assert ascendc.RoundMode.CAST_DOWN.value.name == "DOWN"
 ulp = 2.0**-10
-x = pypto.from_numpy(np.array([1 + ulp / 2, -1 - ulp * 1.5, 1 + ulp * 0.75, 65520, 1e9], np.float32))
+values = [1 + ulp / 2, -1 - ulp * 1.5, 1 + ulp * 0.75, 65520, 1e9]
+x = pypto.from_numpy(np.array(values, np.float32))
 for chosen in ({"engine": "twin"}, {"engine": "numpy"}, {"fidelity": "instructions"}):
     with pypto.options(vec_tile_shapes=[16], **chosen):
         found = pypto.cast(x, pypto.DT_FP16, mode=pypto.CAST_DOWN).numpy()
