@@ -23,6 +23,7 @@ from support.environment.sources import (
 
 from pypto_cast.former_names import MOVED
 
+PAGE = ROOT / "docs" / "architecture.md"
 MAX_LINES = 600
 # Names of modules that occur twice, and why.
 SHARED_NAMES = {
@@ -72,7 +73,7 @@ def imports_between(files: dict[str, Path]) -> Graph:
 
 def order_of_the_rooms() -> dict[str, list[str]]:
     """Returns the list of docs/architecture.md: the rooms of each package, {x, y} side by side."""
-    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    page = PAGE.read_text(encoding="utf-8")
     listed = next(text for text in re.findall(r"```text\n(.*?)```", page, re.S))
     return {
         package: [name for name in re.split(r",\s*|\s+", rooms) if name]
@@ -228,6 +229,18 @@ def test_docstrings_name_things_by_nouns(folder: str) -> None:
     assert [each for each in matching(WHAT, folder) if not each.startswith(DIGESTED)] == []
 
 
+def absent_from(page: str) -> list[str]:
+    """Returns the paths and modules with a command that a page names and the checkout lacks."""
+    paths = re.findall(r"`((?:[\w.-]+/)+[\w.-]*)`", page)
+    modules = re.findall(r"python -m ([\w.]+)", page)
+    named = [*paths, *(f"{module.replace('.', '/')}.py" for module in modules)]
+    return [path for path in named if not (ROOT / path).exists()]
+
+
+def test_the_page_names_files_that_exist() -> None:
+    assert absent_from(PAGE.read_text(encoding="utf-8")) == []
+
+
 # --- Each of these trips where the house is not in order ---------------------------------------
 
 
@@ -245,6 +258,11 @@ def test_an_import_of_a_later_room_or_one_beside_is_seen() -> None:
         "a.high": {"a.low.x", "a.two.x"},
     }
     assert upward(graph, ranks) == ["a.low.x imports a.high.y", "a.one.x imports a.two"]
+
+
+def test_a_file_that_is_gone_is_seen() -> None:
+    page = "`tiling/chips.py`, `tiling/chip.py`, `tiling/`: `python -m ascend_kernels.emits`"
+    assert absent_from(page) == ["tiling/chip.py", "ascend_kernels/emits.py"]
 
 
 def test_a_circle_is_seen() -> None:

@@ -24,16 +24,8 @@ from simulator.numbers.rounding import RoundMode
 Formats = Mapping[int, Format]
 _UB, _GM = 0, 15
 _PIPES: Final = {0: "S", 1: "V", 4: "MTE2", 5: "MTE3"}
-_MODES: Final = (
-    None,
-    RoundMode.RINT,
-    RoundMode.ROUND,
-    RoundMode.FLOOR,
-    RoundMode.CEIL,
-    RoundMode.TRUNC,
-    RoundMode.ODD,
-)
-"""By the number in `op_attr_mode`."""
+_MODES: Final = (None, *RoundMode)
+"""By the number in `op_attr_mode`, which is upstream's of the mode."""
 _COMPARISONS: Final = ("eq", "ne", "lt", "le", "gt", "ge")
 _AXES: Final = ("op_attr_AXIS", "op_attr_EXPANDDIM", "op_attr_axis")
 _MARKS: Final = ("PHASE1", "PHASE2")

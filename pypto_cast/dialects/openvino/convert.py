@@ -202,6 +202,9 @@ _WIDER: Final[Mapping[Format, Format]] = {
     FP32: FP64,
 }
 
+FLOATS: Final = frozenset({*_WIDER, *_WIDER.values()})
+"""The floats that its conversions are known for."""
+
 _NEIGHBOURS: Final[Mapping[tuple[Format, Format], elementwise.Loop]] = {
     (E4M3FN, FP16): _with_nan(E4M3FN, FP16, Payload.NONE),
     (E5M2, FP16): _with_nan(E5M2, FP16, Payload.CUT),
@@ -248,6 +251,9 @@ def convert(values: npt.NDArray[Any], src: Format, dst: Format) -> npt.NDArray[A
 
     Returns:
         A new array of the same shape, of the dtype of `dst`.
+
+    Raises:
+        TypeError: a float without a known rule.
     """
     if src is dst:
         return values.copy()
@@ -283,6 +289,9 @@ def _route(src: Format, dst: Format) -> tuple[tuple[elementwise.Loop, Format], .
 
 
 def _between_floats(src: Format, dst: Format) -> tuple[tuple[elementwise.Loop, Format], ...]:
+    for fmt in (src, dst):
+        if fmt not in FLOATS:
+            raise TypeError(f"no rule is known here for OpenVINO's conversions from or to {fmt}")
     up, down = [src], [dst]
     for way in (up, down):
         while way[-1] in _WIDER:
