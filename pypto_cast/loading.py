@@ -35,6 +35,7 @@ _ALONE: Final = tuple(
 ENTRIES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "Candidate": "tiling.ranking",
+        "EventReuseWarning": "ascend_kernels.schedule.schedule",
         "NotExecutedError": "ascend_kernels.schedule.schedule",
         "Route": "pypto_cast.routes.cast_routes",
         "RouteError": "pypto_cast.routes.cast_routes",
