@@ -39,6 +39,7 @@ from ascend_kernels.schedule.task_lowering import (
 from simulator.machine.memory import SimulatorFault
 from simulator.machine.pipes import CopyCompletion
 from simulator.machine.tasks import TaskMemory, run_tasks
+from simulator.machine.tile_opcodes import instructions_inside
 from simulator.numbers.formats import Format
 from tiling.chips import chip_named
 
@@ -332,6 +333,10 @@ class Schedule:
                 lines.append(f"    {index:3} {each.opcode}{between} {each.place}".rstrip())
         for body in self.bodies:
             lines.append(f"  {body.name}: {len(body.tasks)} tasks")
+        lines.append("  instructions inside the opcodes, of which those run that the tiles need:")
+        operations = (each for leaf in self.leaves for each in leaf.operations)
+        opcodes = {each.opcode for each in operations if each.flag is None}
+        lines += [f"    {each}: {instructions_inside(each)}" for each in sorted(opcodes)]
         return "\n".join(lines)
 
 
