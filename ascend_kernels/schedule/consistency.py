@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
+from typing import Final
 
 from ascend_kernels.schedule.document import check_type
 from ascend_kernels.schedule.parts import (
@@ -24,6 +25,9 @@ from ascend_kernels.schedule.parts import (
     lives,
 )
 from ascend_kernels.schedule.scalars import MAX_NESTED, Scalar
+from simulator.machine.tile_opcodes import TILE_OPCODES
+
+CORES: Final = ("AIV", "AIC", "HUB")
 
 
 def check_parameters(parameters: Sequence[Parameter]) -> None:
@@ -42,16 +46,28 @@ def check_parameters(parameters: Sequence[Parameter]) -> None:
 
 
 def check_leaf(leaf: Leaf) -> None:
-    """Refuse operations whose buffer is not there, or not alive.
+    """Refuse a core, or a pipe, that the operations contradict, and buffers that are not alive.
 
     Raises:
         ValueError: names the operation.
     """
+    if leaf.core not in CORES:
+        raise ValueError(f"{leaf.name} is of core {leaf.core!r}; there are {', '.join(CORES)}")
     for index, operation in enumerate(leaf.operations):
         where = f"{leaf.name}, operation {index} {operation.opcode}"
+        row = TILE_OPCODES.get(operation.opcode)
+        if row is not None and operation.pipe != row.pipe.name:
+            raise ValueError(
+                f"{where}: it is of pipe {operation.pipe!r}, and the opcode of {row.pipe.name}"
+            )
+        if leaf.core == "HUB" and any(x.buffer is not None for x in _operands(operation)):
+            raise ValueError(f"{where}: it has tiles in UB, and on a HUB nothing runs")
+        flag = operation.flag
         is_sync = operation.opcode.startswith(("SYNC_", "BAR."))
-        if is_sync != (operation.flag is not None):
+        if is_sync != (flag is not None):
             raise ValueError(f"{where}: {'it has no flag' if is_sync else 'it has a flag'}")
+        if flag is not None and (flag.setter == flag.waiter) != operation.opcode.startswith("BAR."):
+            raise ValueError(f"{where}: it is between {flag.setter} and {flag.waiter}")
         for operand in _operands(operation):
             if operand.buffer is None:
                 continue
