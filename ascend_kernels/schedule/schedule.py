@@ -20,6 +20,7 @@ from ascend_kernels.schedule.consistency import (
     check_steps,
 )
 from ascend_kernels.schedule.document import from_plain, to_plain
+from ascend_kernels.schedule.part_types import check_fields
 from ascend_kernels.schedule.parts import (
     Body,
     Leaf,
@@ -90,6 +91,7 @@ class Schedule:
     steps: tuple[Step, ...]
 
     def __post_init__(self) -> None:
+        check_fields(self)
         chip_named(self.chip)
         check_parameters(self.parameters)
         for leaf in self.leaves:

@@ -359,8 +359,6 @@ class Lowering:
         def lowered(operation: TileOperation) -> TileInstruction:
             if operation.flag is not None:
                 return _sync(operation)
-            if not operation.outputs:
-                raise ValueError("it writes no tile")
             ends = operation.outputs[0], (*operation.inputs, operation.outputs[0])[0]
             return _step(
                 operation,
