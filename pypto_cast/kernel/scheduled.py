@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from ascend_kernels.npu import RunMode
+from pypto_cast.call_sites import warn_caller
 from pypto_cast.kernel.kernel_source import Signature, written_parameters
+from pypto_cast.loading import entry
 from pypto_cast.options.context import Options, current
 from pypto_cast.recording.recording import Recording
 from simulator.arithmetic import Enclosure
@@ -87,6 +90,9 @@ def execute(
             argument, other than a tensor, that is not its default: no schedule tells for which it
             was compiled.
         SimulatorFault, NotExecutedError: see `Schedule.run`; no output is written.
+
+    Warns:
+        EventReuseWarning: see `Schedule.run`; under `strict` a SimulatorFault.
     """
     kernel = signature.kernel
     for name, value in others.items():
@@ -106,7 +112,19 @@ def execute(
         assert buffer.home is not None
         native = buffer.home.dtype.newbyteorder("=")
         arrays.append(np.array(buffer.home, native, order="C"))
-    schedule.run(*arrays, copy_completion=current().copy_completion)
+    with doubts_told() as doubt:
+        schedule.times_written(*arrays, copy_completion=current().copy_completion, doubt=doubt)
     for parameter, buffer, array in zip(schedule.parameters, buffers, arrays, strict=True):
         if parameter.is_written:
             buffer.write(Enclosure(values=array), (0,) * array.ndim, array.shape, ())
+
+
+@contextlib.contextmanager
+def doubts_told() -> Iterator[Callable[[str], object] | None]:
+    """Warn the caller of doubts about a schedule, at the end; under `strict` there are none."""
+    doubts: list[str] = []
+    try:
+        yield None if current().strict else doubts.append
+    finally:
+        for doubt in doubts:
+            warn_caller(doubt, entry("EventReuseWarning"))

@@ -12,7 +12,7 @@ from ascend_kernels.schedule.planner.leaf_plan import PlannedLeaf, plan_leaf
 from ascend_kernels.schedule.planner.subgraphs import TiledKernel
 from ascend_kernels.schedule.planner.tile_graph import PlanError, TileGraph
 from ascend_kernels.schedule.planner.tiled_kernel import tiled_kernel
-from ascend_kernels.schedule.schedule import Schedule
+from ascend_kernels.schedule.schedule import PLANNER, Schedule
 from simulator.numbers.formats import Format
 from tiling.chips import Chip
 from tiling.grid import Shape
@@ -63,7 +63,7 @@ def planned_schedule(
         kernel=kernel,
         release=release,
         chip=chip.name,
-        origin="planner",
+        origin=PLANNER,
         parameters=_parameters(tensors, tiled),
         leaves=tuple(each.leaf for each in leaves),
         bodies=tuple(bodies),

@@ -5,8 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simulator.machine.tile_functions import evaluated
-from simulator.machine.tile_opcodes import NO_ROW, TILE_OPCODES
+from simulator.machine.tile_functions import CHAINS, evaluated
+from simulator.machine.tile_opcodes import (
+    NO_ROW,
+    TILE_OPCODES,
+    TileWork,
+    instructions_inside,
+)
 from simulator.numbers.formats import BF16, FP16, FP32, INT16, INT32, FloatFormat, Format
 
 VALUES = np.array([0.0, -0.0, 1e-30, -1e-30, 0.75, -3.5, 88.0, -1e30, np.inf, -np.inf, np.nan])
@@ -47,6 +52,18 @@ def test_exponentials_of_narrow_floats_round_once() -> None:
 def test_a_float_of_any_width_is_rounded_to_an_integer(fmt: Format) -> None:
     x = np.array([0.5, 1.5, -2.5, 3.25, -0.25, 96.5]).astype(fmt.dtype)
     np.testing.assert_array_equal(evaluated("integral", [x], fmt), np.rint(x.astype(np.float32)))
+
+
+def test_the_instructions_inside_are_those_that_are_executed() -> None:
+    names = {"round": "vconv", "minimum": "vmin", "maximum": "vmax"}
+    for row in TILE_OPCODES.values():
+        inside = " ".join(row.inside)
+        for name, _ in (each for chain in CHAINS.get(row.function, {}).values() for each in chain):
+            assert names.get(name, f"v{name}") in inside, row.name
+        assert bool(row.inside) != (row.work is TileWork.ALIAS)
+    assert instructions_inside("EXPM1") == "vconv, vexp, vadds"
+    assert instructions_inside("VIEW") == "none, for nothing moves"
+    assert instructions_inside("BITSORT") == "not known"
 
 
 def test_an_opcode_has_a_row_or_a_reason() -> None:
