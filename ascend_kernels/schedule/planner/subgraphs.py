@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ascend_kernels.schedule.parts import (
+    COPIES,
+    OUTWARD,
     Access,
     Body,
     Task,
@@ -285,7 +287,7 @@ def split(graph: TileGraph, name: str) -> TiledKernel:
             tasks.append((None, ()))
             continue
         leaf = leaves.setdefault(identity, len(made))
-        copies = [each for each in walked if each.opcode in ("COPY_IN", "COPY_OUT")]
+        copies = [each for each in walked if each.opcode in COPIES]
         if leaf == len(made):
             made.append(_leaf(graph, ordered, raw, shapes))
             places = [each.number for each in ordered if each in copies]
@@ -347,7 +349,7 @@ def _walk(
             if node.number in met:
                 continue
             met[node.number] = node
-            offset = () if "COPY" in node.opcode else node.attributes.offset
+            offset = () if node.opcode in COPIES else node.attributes.offset
             asked = replace(node.attributes, file="", line=0, offset=offset)
             text.append((node.opcode, asked, node.outputs.index(tensor)))
             for each in node.inputs:
@@ -406,6 +408,7 @@ def _leaf(
                 scalar=asked.scalar,
                 scalar_first=asked.scalar_first,
                 axis=asked.axis,
+                axes=asked.axes,
                 function=asked.function,
                 file=asked.file,
                 line=asked.line,
@@ -421,11 +424,16 @@ def _leaf(
 
 def _access(graph: TileGraph, node: Node, temporaries: Mapping[int, Temporary]) -> Access:
     inner, outer = node.outputs[0], node.inputs[0]
-    if node.opcode == "COPY_OUT":
+    if node.opcode in OUTWARD:
         inner, outer = outer, inner
-    held = graph.tensors[outer]
+    held, shape = graph.tensors[outer], graph.tensors[inner].shape
+    if node.attributes.axes:
+        first, second = node.attributes.axes
+        turned = list(shape)
+        turned[first], turned[second] = shape[second], shape[first]
+        shape = tuple(turned)
     name = held.name or temporaries[outer].name
-    return Access(tensor=name, offset=node.attributes.offset, shape=graph.tensors[inner].shape)
+    return Access(tensor=name, offset=node.attributes.offset, shape=shape)
 
 
 def _body(

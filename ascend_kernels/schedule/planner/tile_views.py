@@ -130,7 +130,7 @@ def split_assembled(graph: TileGraph) -> TileGraph:
 
 
 def drop_whole_views(graph: TileGraph) -> TileGraph:
-    """Have who reads a view of all of a tile read the tile.
+    """Have who reads a view of all of a tile, or a copy of it, read the tile.
 
     Source: tile_graph_pass/graph_optimization/remove_redundant_op.cpp.
     """
@@ -138,7 +138,8 @@ def drop_whole_views(graph: TileGraph) -> TileGraph:
     kept = []
     for node in graph.nodes:
         ends = [graph.tensors[each] for each in (*node.inputs, *node.outputs)]
-        if node.opcode == "VIEW" and len({(each.memory, each.shape) for each in ends}) == 1:
+        is_same = node.opcode in ("VIEW", "REGISTER_COPY")
+        if is_same and len({(each.memory, each.shape) for each in ends}) == 1:
             stands_for[node.outputs[0]] = stands_for.get(node.inputs[0], node.inputs[0])
             continue
         inputs = tuple(stands_for.get(each, each) for each in node.inputs)
@@ -186,6 +187,84 @@ def duplicate_views(graph: TileGraph) -> TileGraph:
         again = list(in_order(again))
     following = graph.next_raw + len(tensors) - len(graph.tensors)
     return alive(TileGraph(nodes=tuple(again), tensors=tuple(tensors), next_raw=following))
+
+
+def settle_moves(graph: TileGraph) -> TileGraph:
+    """Put what a transposition reads from GM, or writes to it, in GM.
+
+    So lies what is assembled of it; who computes with it views it
+    (tile_graph_pass/data_path/assign_memory_type.cpp, convert_op_inserter.cpp).
+
+    Raises:
+        PlanError: an operand that is not an argument, or that others read too.
+    """
+    tensors, nodes = list(graph.tensors), {each.number: each for each in graph.nodes}
+    users, made, number = consumers(graph.nodes), producers(graph.nodes), graph.next_number
+
+    def lies_in_gm(tensor: int) -> bool:
+        return tensors[tensor].memory is not Memory.UB
+
+    for node in graph.nodes:
+        if node.opcode == "TRANSPOSE_MOVEIN":
+            (source,) = node.inputs
+            views = made.get(source, [])
+            if [each.opcode for each in views] != ["VIEW"] or not lies_in_gm(views[0].inputs[0]):
+                raise PlanError(f"{node.place}: a transposition of a result is not planned")
+            if users[source] != [node]:
+                raise PlanError(f"{node.place}: others read its operand too")
+            tensors[source] = replace(tensors[source], memory=Memory.TEMPORARY)
+        (target, *_) = node.outputs
+        is_there = node.opcode == "ASSEMBLE" and lies_in_gm(node.inputs[0])
+        if node.opcode != "TRANSPOSE_MOVEOUT" and not is_there:
+            continue
+        if not lies_in_gm(target):
+            tensors[target] = replace(tensors[target], memory=Memory.TEMPORARY)
+        for reader in users.get(target, ()):
+            if reader.opcode in ("VIEW", "ASSEMBLE", "RESHAPE", "TRANSPOSE_MOVEIN"):
+                continue
+            seen = len(tensors)
+            raw = graph.next_raw + seen - len(graph.tensors)
+            tensors.append(replace(tensors[target], memory=Memory.UB, raw=raw))
+            nodes[number] = _whole("VIEW", number, target, seen, tensors)
+            held = nodes[reader.number]
+            inputs = tuple(seen if each == target else each for each in held.inputs)
+            nodes[reader.number] = replace(held, inputs=inputs)
+            number += 1
+    following = graph.next_raw + len(tensors) - len(graph.tensors)
+    settled = TileGraph(nodes=tuple(nodes.values()), tensors=tuple(tensors), next_raw=following)
+    return settled if number == graph.next_number else alive(settled)
+
+
+def place_moves(graph: TileGraph) -> TileGraph:
+    """Have transpositions read and write GM at the places that views and assembles there name.
+
+    Source: tile_graph_pass/graph_constraint/replace_tensor.cpp, pre_graph/
+    remove_redundant_assemble.cpp.
+
+    Raises:
+        PlanError: a result that lies in two tensors.
+    """
+    made, users = producers(graph.nodes), consumers(graph.nodes)
+    kept = []
+    for node in graph.nodes:
+        ends = {graph.tensors[each].memory is Memory.UB for each in (*node.inputs, *node.outputs)}
+        if node.opcode in ("VIEW", "ASSEMBLE") and ends == {False}:
+            continue
+        if node.opcode == "TRANSPOSE_MOVEIN":
+            (view,) = made[node.inputs[0]]
+            asked = replace(node.attributes, offset=view.attributes.offset)
+            node = replace(node, inputs=view.inputs, attributes=asked)
+        elif node.opcode == "TRANSPOSE_MOVEOUT":
+            placed = [each for each in users.get(node.outputs[0], ()) if each.opcode == "ASSEMBLE"]
+            if len(placed) > 1:
+                raise PlanError(f"{node.place}: a result that lies in two tensors is not planned")
+            target = placed[0].outputs if placed else node.outputs
+            offset = placed[0].attributes.offset if placed else ()
+            origin = (0,) * len(graph.tensors[target[0]].shape)
+            asked = replace(node.attributes, offset=offset or origin)
+            node = replace(node, outputs=target, attributes=asked)
+        kept.append(node)
+    return replace(graph, nodes=tuple(kept))
 
 
 def settle_reshapes(graph: TileGraph) -> TileGraph:

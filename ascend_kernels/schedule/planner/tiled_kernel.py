@@ -24,6 +24,8 @@ from ascend_kernels.schedule.planner.tile_views import (
     drop_whole_views,
     duplicate_views,
     merge_views,
+    place_moves,
+    settle_moves,
     settle_reshapes,
     split_assembled,
     split_raw,
@@ -65,7 +67,7 @@ def tiled_kernel(graphs: Sequence[TileGraph], name: str, *, cores: int) -> Tiled
 
 def _tiled(graph: TileGraph, name: str, cores: int) -> TiledKernel:
     tiles = duplicate_views(split_assembled(split_raw(merge_views(cut(graph)))))
-    tiles = drop_whole_views(settle_reshapes(tiles))
+    tiles = drop_whole_views(settle_reshapes(settle_moves(tiles)))
     tasks = merge_alike(partition(tiles), cores)
-    copies = eliminate_common(pass_through_gm(tasks))
+    copies = place_moves(eliminate_common(pass_through_gm(tasks)))
     return split(number_by_depth(copies), name)
