@@ -373,10 +373,16 @@ def _leaf(
     tensors: dict[int, int] = {}
     in_gm: dict[int, int] = {}
     gm_tensors: list[int] = []
+    read = {each for node in computed for each in node.inputs}
+    written = {each for node in computed for each in node.outputs}
 
     def numbers(operands: Sequence[int]) -> tuple[int, ...]:
+        """Of what the leaf itself reads and writes; that of GM may be both."""
         return tuple(
-            tensors.setdefault(each, len(tensors)) if each in raw else -1 for each in operands
+            tensors.setdefault(each, len(tensors))
+            if each in raw or (each in read and each in written)
+            else -1
+            for each in operands
         )
 
     for node in computed:

@@ -190,29 +190,23 @@ def duplicate_views(graph: TileGraph) -> TileGraph:
 
 
 def settle_moves(graph: TileGraph) -> TileGraph:
-    """Put what a transposition reads from GM, or writes to it, in GM.
+    """Put what a transposition writes to GM there.
 
     So lies what is assembled of it; who computes with it views it
     (tile_graph_pass/data_path/assign_memory_type.cpp, convert_op_inserter.cpp).
 
     Raises:
-        PlanError: an operand that is not an argument, or that others read too.
+        PlanError: a transposition that reads GM.
     """
     tensors, nodes = list(graph.tensors), {each.number: each for each in graph.nodes}
-    users, made, number = consumers(graph.nodes), producers(graph.nodes), graph.next_number
+    users, number = consumers(graph.nodes), graph.next_number
 
     def lies_in_gm(tensor: int) -> bool:
         return tensors[tensor].memory is not Memory.UB
 
     for node in graph.nodes:
         if node.opcode == "TRANSPOSE_MOVEIN":
-            (source,) = node.inputs
-            views = made.get(source, [])
-            if [each.opcode for each in views] != ["VIEW"] or not lies_in_gm(views[0].inputs[0]):
-                raise PlanError(f"{node.place}: a transposition of a result is not planned")
-            if users[source] != [node]:
-                raise PlanError(f"{node.place}: others read its operand too")
-            tensors[source] = replace(tensors[source], memory=Memory.TEMPORARY)
+            raise PlanError(f"{node.place}: a transposition of axes apart is not planned")
         (target, *_) = node.outputs
         is_there = node.opcode == "ASSEMBLE" and lies_in_gm(node.inputs[0])
         if node.opcode != "TRANSPOSE_MOVEOUT" and not is_there:
@@ -220,7 +214,7 @@ def settle_moves(graph: TileGraph) -> TileGraph:
         if not lies_in_gm(target):
             tensors[target] = replace(tensors[target], memory=Memory.TEMPORARY)
         for reader in users.get(target, ()):
-            if reader.opcode in ("VIEW", "ASSEMBLE", "RESHAPE", "TRANSPOSE_MOVEIN"):
+            if reader.opcode in ("VIEW", "ASSEMBLE", "RESHAPE"):
                 continue
             seen = len(tensors)
             raw = graph.next_raw + seen - len(graph.tensors)
@@ -236,7 +230,7 @@ def settle_moves(graph: TileGraph) -> TileGraph:
 
 
 def place_moves(graph: TileGraph) -> TileGraph:
-    """Have transpositions read and write GM at the places that views and assembles there name.
+    """Have transpositions write to GM at the places that assembles there name.
 
     Source: tile_graph_pass/graph_constraint/replace_tensor.cpp, pre_graph/
     remove_redundant_assemble.cpp.
@@ -244,17 +238,13 @@ def place_moves(graph: TileGraph) -> TileGraph:
     Raises:
         PlanError: a result that lies in two tensors.
     """
-    made, users = producers(graph.nodes), consumers(graph.nodes)
+    users = consumers(graph.nodes)
     kept = []
     for node in graph.nodes:
         ends = {graph.tensors[each].memory is Memory.UB for each in (*node.inputs, *node.outputs)}
         if node.opcode in ("VIEW", "ASSEMBLE") and ends == {False}:
             continue
-        if node.opcode == "TRANSPOSE_MOVEIN":
-            (view,) = made[node.inputs[0]]
-            asked = replace(node.attributes, offset=view.attributes.offset)
-            node = replace(node, inputs=view.inputs, attributes=asked)
-        elif node.opcode == "TRANSPOSE_MOVEOUT":
+        if node.opcode == "TRANSPOSE_MOVEOUT":
             placed = [each for each in users.get(node.outputs[0], ()) if each.opcode == "ASSEMBLE"]
             if len(placed) > 1:
                 raise PlanError(f"{node.place}: a result that lies in two tensors is not planned")

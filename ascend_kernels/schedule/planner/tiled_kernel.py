@@ -49,10 +49,11 @@ def tiled_kernel(graphs: Sequence[TileGraph], name: str, *, cores: int) -> Tiled
         _tiled(graph, name if len(graphs) == 1 else f"{name} {place}", cores)
         for place, graph in enumerate(graphs)
     ]
-    leaves: dict[LeafGraph, LeafGraph] = {}
+    leaves: dict[tuple[LeafGraph, int], LeafGraph] = {}
     bodies = []
     for part in parts:
-        alike = [leaf.renumbered() for leaf in part.leaves]
+        found = [leaf.renumbered() for leaf in part.leaves]
+        alike = [(leaf, found[:place].count(leaf)) for place, leaf in enumerate(found)]
         for key, leaf in zip(alike, part.leaves, strict=True):
             leaves.setdefault(key, leaf)
         places = [list(leaves).index(key) for key in alike]
