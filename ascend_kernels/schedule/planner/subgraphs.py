@@ -272,6 +272,7 @@ def split(graph: TileGraph, name: str) -> TiledKernel:
     """
     raw = parts_of_raw(graph)
     shapes = padded(graph, raw)
+    _check_reshapes(graph, raw, shapes)
     parts: dict[int, list[Node]] = {}
     for node in graph.nodes:
         parts.setdefault(node.subgraph, []).append(node)
@@ -283,7 +284,7 @@ def split(graph: TileGraph, name: str) -> TiledKernel:
     for _, nodes in sorted(parts.items()):
         ordered = in_order(nodes)
         walked, identity = _walk(graph, ordered, raw, shapes)
-        if [each.opcode for each in ordered] == ["RESHAPE"]:
+        if all(_is_in_gm(graph, each) for each in ordered):
             tasks.append((None, ()))
             continue
         leaf = leaves.setdefault(identity, len(made))
@@ -299,6 +300,29 @@ def split(graph: TileGraph, name: str) -> TiledKernel:
     return TiledKernel(leaves=tuple(made), bodies=(_body(graph, name, tasks, temporaries),))
 
 
+def _is_in_gm(graph: TileGraph, node: Node) -> bool:
+    """True for a reshape in GM, where nothing moves."""
+    return node.opcode == "RESHAPE" and graph.tensors[node.inputs[0]].memory is not Memory.UB
+
+
+def _check_reshapes(
+    graph: TileGraph, raw: Mapping[int, _Part], padded: Mapping[int, Shape]
+) -> None:
+    """Refuse reshapes in UB of padded rows, which upstream takes through GM.
+
+    Raises:
+        PlanError: names the reshape.
+    """
+    for node in graph.nodes:
+        for tensor in (*node.inputs, *node.outputs) if node.opcode == "RESHAPE" else ():
+            shape = graph.tensors[tensor].shape
+            if tensor in raw and padded[raw[tensor].raw][-1] != shape[-1]:
+                raise PlanError(
+                    f"{node.place}: a reshape of {list(shape)}, whose rows are not whole 32 B "
+                    "blocks, is not planned"
+                )
+
+
 def _temporaries(graph: TileGraph, body: str) -> Mapping[int, Temporary]:
     tensors = dict.fromkeys(
         tensor
@@ -309,7 +333,7 @@ def _temporaries(graph: TileGraph, body: str) -> Mapping[int, Temporary]:
     names = {tensor: f"{body} temporary {place}" for place, tensor in enumerate(tensors)}
     aliases = {}
     for node in graph.nodes:
-        if node.opcode == "RESHAPE":
+        if _is_in_gm(graph, node):
             source, target = node.inputs[0], node.outputs[0]
             if target not in names:
                 source, target = target, source
@@ -369,7 +393,7 @@ def _leaf(
     shapes: Mapping[int, Shape],
 ) -> LeafGraph:
     operations = []
-    computed = [node for node in nodes if node.opcode != "RESHAPE"]
+    computed = [node for node in nodes if not _is_in_gm(graph, node)]
     tensors: dict[int, int] = {}
     in_gm: dict[int, int] = {}
     gm_tensors: list[int] = []

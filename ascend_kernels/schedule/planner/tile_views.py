@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Final
 
 from ascend_kernels.schedule.planner.tile_graph import (
     Attributes,
@@ -19,6 +20,10 @@ from ascend_kernels.schedule.planner.tile_graph import (
     in_order,
     producers,
 )
+
+
+_RESHAPED_BYTES: Final = 196_608 * 35 // 100
+"""The most that is reshaped in UB (tile_graph_pass/data_path/assign_memory_type.h:60)."""
 
 
 def merge_views(graph: TileGraph) -> TileGraph:
@@ -130,15 +135,18 @@ def split_assembled(graph: TileGraph) -> TileGraph:
 
 
 def drop_whole_views(graph: TileGraph) -> TileGraph:
-    """Have who reads a view of all of a tile, or a copy of it, read the tile.
+    """Have who reads all of a tile, viewed, assembled or copied, read the tile.
 
     Source: tile_graph_pass/graph_optimization/remove_redundant_op.cpp.
     """
     stands_for: dict[int, int] = {}
+    made = producers(graph.nodes)
     kept = []
     for node in graph.nodes:
         ends = [graph.tensors[each] for each in (*node.inputs, *node.outputs)]
-        is_same = node.opcode in ("VIEW", "REGISTER_COPY")
+        is_same = node.opcode in ("VIEW", "REGISTER_COPY") or (
+            node.opcode == "ASSEMBLE" and len(made[node.outputs[0]]) == 1
+        )
         if is_same and len({(each.memory, each.shape) for each in ends}) == 1:
             stands_for[node.outputs[0]] = stands_for.get(node.inputs[0], node.inputs[0])
             continue
@@ -277,6 +285,11 @@ def settle_reshapes(graph: TileGraph) -> TileGraph:
         (source,), (result,) = node.inputs, node.outputs
         writers, readers = made[source], users.get(result, [])
         first, last = writers[0], readers[0] if len(readers) == 1 else node
+        size_bytes = math.prod(tensors[source].shape) * tensors[source].format.dtype.itemsize
+        if first.opcode == "ASSEMBLE" and readers and readers[0].opcode == "VIEW":
+            if size_bytes > _RESHAPED_BYTES:
+                raise PlanError(f"{node.place}: a reshape of {size_bytes} B is not planned")
+            continue
         if first.opcode == "VIEW" and tensors[source].shape == tensors[first.inputs[0]].shape:
             source = first.inputs[0]
             if len(users[first.outputs[0]]) == 1:

@@ -20,6 +20,7 @@ from ascend_kernels.schedule.planner.subgraphs import (
 from ascend_kernels.schedule.planner.task_numbering import merge_alike, number_by_depth
 from ascend_kernels.schedule.planner.tile_cutting import cut
 from ascend_kernels.schedule.planner.tile_graph import TileGraph
+from ascend_kernels.schedule.planner.tile_reshapes import split_reshapes
 from ascend_kernels.schedule.planner.tile_views import (
     drop_whole_views,
     duplicate_views,
@@ -67,7 +68,7 @@ def tiled_kernel(graphs: Sequence[TileGraph], name: str, *, cores: int) -> Tiled
 
 
 def _tiled(graph: TileGraph, name: str, cores: int) -> TiledKernel:
-    tiles = duplicate_views(split_assembled(split_raw(merge_views(cut(graph)))))
+    tiles = duplicate_views(split_assembled(split_raw(split_reshapes(merge_views(cut(graph))))))
     tiles = drop_whole_views(settle_reshapes(settle_moves(tiles)))
     tasks = merge_alike(partition(tiles), cores)
     copies = place_moves(eliminate_common(pass_through_gm(tasks)))
