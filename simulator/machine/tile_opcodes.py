@@ -206,3 +206,5 @@ NO_ROW: Final[Mapping[str, str]] = MappingProxyType(
 
 def instructions_inside(opcode: str) -> str:
     """The names of the instructions inside an opcode, of one without a row too."""
+    row = TILE_OPCODES.get(opcode)
+    return "not known" if row is None else ", ".join(row.inside) or "none, for nothing moves"

@@ -195,10 +195,12 @@ def _buffers(issue: Issue) -> list[int]:
 
 def _issues_of(graph: LeafGraph) -> list[Issue]:
     tensors: dict[int, Tensor] = {}
+    in_gm: dict[int, list[Issue]] = {}
 
     def tensor_of(operand: TileOperand, number: int) -> Tensor:
-        if operand.buffer is None:
-            return Tensor(operand=operand, buffer=None)
+        if operand.buffer is None:  # every copy is an access of its own
+            writers = [] if number < 0 else in_gm.setdefault(number, [])
+            return Tensor(operand=operand, buffer=None, writers=writers)
         return tensors.setdefault(number, Tensor(operand=operand, buffer=operand.buffer))
 
     made = []

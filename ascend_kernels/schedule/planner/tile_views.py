@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Final
 
 from ascend_kernels.schedule.planner.tile_graph import (
     Attributes,
@@ -19,6 +20,9 @@ from ascend_kernels.schedule.planner.tile_graph import (
     in_order,
     producers,
 )
+
+_RESHAPED_BYTES: Final = 196_608 * 35 // 100
+"""The most that is reshaped in UB (tile_graph_pass/data_path/assign_memory_type.h:60)."""
 
 
 def merge_views(graph: TileGraph) -> TileGraph:
@@ -130,15 +134,19 @@ def split_assembled(graph: TileGraph) -> TileGraph:
 
 
 def drop_whole_views(graph: TileGraph) -> TileGraph:
-    """Have who reads a view of all of a tile read the tile.
+    """Have who reads all of a tile, viewed, assembled or copied, read the tile.
 
     Source: tile_graph_pass/graph_optimization/remove_redundant_op.cpp.
     """
     stands_for: dict[int, int] = {}
+    made = producers(graph.nodes)
     kept = []
     for node in graph.nodes:
         ends = [graph.tensors[each] for each in (*node.inputs, *node.outputs)]
-        if node.opcode == "VIEW" and len({(each.memory, each.shape) for each in ends}) == 1:
+        is_same = node.opcode in ("VIEW", "REGISTER_COPY") or (
+            node.opcode == "ASSEMBLE" and len(made[node.outputs[0]]) == 1
+        )
+        if is_same and len({(each.memory, each.shape) for each in ends}) == 1:
             stands_for[node.outputs[0]] = stands_for.get(node.inputs[0], node.inputs[0])
             continue
         inputs = tuple(stands_for.get(each, each) for each in node.inputs)
@@ -188,6 +196,74 @@ def duplicate_views(graph: TileGraph) -> TileGraph:
     return alive(TileGraph(nodes=tuple(again), tensors=tuple(tensors), next_raw=following))
 
 
+def settle_moves(graph: TileGraph) -> TileGraph:
+    """Put what a transposition writes to GM there.
+
+    So lies what is assembled of it; who computes with it views it
+    (tile_graph_pass/data_path/assign_memory_type.cpp, convert_op_inserter.cpp).
+
+    Raises:
+        PlanError: a transposition that reads GM.
+    """
+    tensors, nodes = list(graph.tensors), {each.number: each for each in graph.nodes}
+    users, number = consumers(graph.nodes), graph.next_number
+
+    def lies_in_gm(tensor: int) -> bool:
+        return tensors[tensor].memory is not Memory.UB
+
+    for node in graph.nodes:
+        if node.opcode == "TRANSPOSE_MOVEIN":
+            raise PlanError(f"{node.place}: a transposition of axes apart is not planned")
+        (target, *_) = node.outputs
+        is_there = node.opcode == "ASSEMBLE" and lies_in_gm(node.inputs[0])
+        if node.opcode != "TRANSPOSE_MOVEOUT" and not is_there:
+            continue
+        if not lies_in_gm(target):
+            tensors[target] = replace(tensors[target], memory=Memory.TEMPORARY)
+        for reader in users.get(target, ()):
+            if reader.opcode in ("VIEW", "ASSEMBLE", "RESHAPE"):
+                continue
+            seen = len(tensors)
+            raw = graph.next_raw + seen - len(graph.tensors)
+            tensors.append(replace(tensors[target], memory=Memory.UB, raw=raw))
+            nodes[number] = _whole("VIEW", number, target, seen, tensors)
+            held = nodes[reader.number]
+            inputs = tuple(seen if each == target else each for each in held.inputs)
+            nodes[reader.number] = replace(held, inputs=inputs)
+            number += 1
+    following = graph.next_raw + len(tensors) - len(graph.tensors)
+    settled = TileGraph(nodes=tuple(nodes.values()), tensors=tuple(tensors), next_raw=following)
+    return settled if number == graph.next_number else alive(settled)
+
+
+def place_moves(graph: TileGraph) -> TileGraph:
+    """Have transpositions write to GM at the places that assembles there name.
+
+    Source: tile_graph_pass/graph_constraint/replace_tensor.cpp, pre_graph/
+    remove_redundant_assemble.cpp.
+
+    Raises:
+        PlanError: a result that lies in two tensors.
+    """
+    users = consumers(graph.nodes)
+    kept = []
+    for node in graph.nodes:
+        ends = {graph.tensors[each].memory is Memory.UB for each in (*node.inputs, *node.outputs)}
+        if node.opcode in ("VIEW", "ASSEMBLE") and ends == {False}:
+            continue
+        if node.opcode == "TRANSPOSE_MOVEOUT":
+            placed = [each for each in users.get(node.outputs[0], ()) if each.opcode == "ASSEMBLE"]
+            if len(placed) > 1:
+                raise PlanError(f"{node.place}: a result that lies in two tensors is not planned")
+            target = placed[0].outputs if placed else node.outputs
+            offset = placed[0].attributes.offset if placed else ()
+            origin = (0,) * len(graph.tensors[target[0]].shape)
+            asked = replace(node.attributes, offset=offset or origin)
+            node = replace(node, outputs=target, attributes=asked)
+        kept.append(node)
+    return replace(graph, nodes=tuple(kept))
+
+
 def settle_reshapes(graph: TileGraph) -> TileGraph:
     """Have reshapes between tensors of GM: nothing moves, both lie in the same memory.
 
@@ -208,6 +284,11 @@ def settle_reshapes(graph: TileGraph) -> TileGraph:
         (source,), (result,) = node.inputs, node.outputs
         writers, readers = made[source], users.get(result, [])
         first, last = writers[0], readers[0] if len(readers) == 1 else node
+        size_bytes = math.prod(tensors[source].shape) * tensors[source].format.dtype.itemsize
+        if first.opcode == "ASSEMBLE" and readers and readers[0].opcode == "VIEW":
+            if size_bytes > _RESHAPED_BYTES:
+                raise PlanError(f"{node.place}: a reshape of {size_bytes} B is not planned")
+            continue
         if first.opcode == "VIEW" and tensors[source].shape == tensors[first.inputs[0]].shape:
             source = first.inputs[0]
             if len(users[first.outputs[0]]) == 1:

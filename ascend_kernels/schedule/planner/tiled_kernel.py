@@ -20,10 +20,13 @@ from ascend_kernels.schedule.planner.subgraphs import (
 from ascend_kernels.schedule.planner.task_numbering import merge_alike, number_by_depth
 from ascend_kernels.schedule.planner.tile_cutting import cut
 from ascend_kernels.schedule.planner.tile_graph import TileGraph
+from ascend_kernels.schedule.planner.tile_reshapes import split_reshapes
 from ascend_kernels.schedule.planner.tile_views import (
     drop_whole_views,
     duplicate_views,
     merge_views,
+    place_moves,
+    settle_moves,
     settle_reshapes,
     split_assembled,
     split_raw,
@@ -47,10 +50,11 @@ def tiled_kernel(graphs: Sequence[TileGraph], name: str, *, cores: int) -> Tiled
         _tiled(graph, name if len(graphs) == 1 else f"{name} {place}", cores)
         for place, graph in enumerate(graphs)
     ]
-    leaves: dict[LeafGraph, LeafGraph] = {}
+    leaves: dict[tuple[LeafGraph, int], LeafGraph] = {}
     bodies = []
     for part in parts:
-        alike = [leaf.renumbered() for leaf in part.leaves]
+        found = [leaf.renumbered() for leaf in part.leaves]
+        alike = [(leaf, found[:place].count(leaf)) for place, leaf in enumerate(found)]
         for key, leaf in zip(alike, part.leaves, strict=True):
             leaves.setdefault(key, leaf)
         places = [list(leaves).index(key) for key in alike]
@@ -64,8 +68,8 @@ def tiled_kernel(graphs: Sequence[TileGraph], name: str, *, cores: int) -> Tiled
 
 
 def _tiled(graph: TileGraph, name: str, cores: int) -> TiledKernel:
-    tiles = duplicate_views(split_assembled(split_raw(merge_views(cut(graph)))))
-    tiles = drop_whole_views(settle_reshapes(tiles))
+    tiles = duplicate_views(split_assembled(split_raw(split_reshapes(merge_views(cut(graph))))))
+    tiles = drop_whole_views(settle_reshapes(settle_moves(tiles)))
     tasks = merge_alike(partition(tiles), cores)
-    copies = eliminate_common(pass_through_gm(tasks))
+    copies = place_moves(eliminate_common(pass_through_gm(tasks)))
     return split(number_by_depth(copies), name)
