@@ -33,7 +33,7 @@ _MARKS: Final = ("PHASE1", "PHASE2")
 
 @dataclass(slots=True)
 class LeafText:
-    """A leaf, and what its callers need: the expressions of its copies, the entries of their
+    """A leaf, and the data its callers need: the expressions of its copies, the entries of their
     argument lists that give a valid shape besides, and the tensors in GM that it reshapes, two by
     two, by their place among a call's operands.
     """
