@@ -114,7 +114,7 @@ GROUPS: Final = (
         title="Schedules",
         page="reference/schedules.md",
         names=(
-            *("read_schedule", "Schedule", "NotExecutedError"),
+            *("read_schedule", "Schedule", "NotExecutedError", "PlanError"),
             *(f"{parts.__name__}.{name}" for name in _PARTS),
         ),
         rooms=("ascend_kernels.schedule",),

@@ -348,7 +348,9 @@ def _walk(
                 continue
             met[node.number] = node
             offset = () if "COPY" in node.opcode else node.attributes.offset
-            asked = replace(node.attributes, file="", line=0, offset=offset)
+            asked = repr(
+                replace(node.attributes, file="", line=0, offset=offset)
+            )  # 0.0 is not -0.0
             text.append((node.opcode, asked, node.outputs.index(tensor)))
             for each in node.inputs:
                 meet(each)

@@ -47,10 +47,10 @@ def tiled_kernel(graphs: Sequence[TileGraph], name: str, *, cores: int) -> Tiled
         _tiled(graph, name if len(graphs) == 1 else f"{name} {place}", cores)
         for place, graph in enumerate(graphs)
     ]
-    leaves: dict[LeafGraph, LeafGraph] = {}
+    leaves: dict[str, LeafGraph] = {}
     bodies = []
     for part in parts:
-        alike = [leaf.renumbered() for leaf in part.leaves]
+        alike = [repr(leaf.renumbered()) for leaf in part.leaves]  # 0.0 equals -0.0
         for key, leaf in zip(alike, part.leaves, strict=True):
             leaves.setdefault(key, leaf)
         places = [list(leaves).index(key) for key in alike]
