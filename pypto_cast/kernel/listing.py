@@ -10,6 +10,8 @@ from pathlib import PurePath
 from typing import TypeVar
 
 from ascend_kernels.program import TileProgram
+from ascend_kernels.schedule.cast_schedule import cast_schedule
+from ascend_kernels.schedule.schedule import Schedule
 from pypto_cast.recording.steps import CastRecord, Step
 from pypto_cast.report.notebook import notebook_html
 from pypto_cast.report.report import Column, Fact, Report, Table, columns, headed, plain
@@ -46,6 +48,17 @@ class KernelProgram:
 
     def __getitem__(self, index: int) -> TileProgram:
         return self.casts[index].program
+
+    @property
+    def schedules(self) -> tuple[Schedule, ...]:
+        """The AscendC program of each cast as a schedule, of origin "ascendc".
+
+        A task a core, which loops over its tiles; `Kernel.schedule` has a task a tile.
+
+        Raises:
+            ValueError: casts of INT4, or under `options(inf_nan_mode=False)`.
+        """
+        return tuple(map(cast_schedule, self))
 
     @property
     def plans(self) -> tuple[TilePlan, ...]:
