@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
 from ascend_kernels.schedule.planner.partition import partition
+from ascend_kernels.schedule.planner.row_sharing import with_shared_rows
 from ascend_kernels.schedule.planner.subgraphs import (
     TiledKernel,
     eliminate_common,
@@ -43,9 +45,10 @@ def tiled_kernel(graphs: Sequence[TileGraph], name: str, *, cores: int) -> Tiled
         PlanError: an operation, or a way to pass a result on, that is not planned; names it with
             its line.
     """
+    names = [name if len(graphs) == 1 else f"{name} {place}" for place in range(len(graphs))]
     parts = [
-        _tiled(graph, name if len(graphs) == 1 else f"{name} {place}", cores)
-        for place, graph in enumerate(graphs)
+        with_shared_rows(graph, partial(_tiled, name=each, cores=cores))
+        for graph, each in zip(graphs, names, strict=True)
     ]
     leaves: dict[str, LeafGraph] = {}
     bodies = []
