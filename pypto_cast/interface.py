@@ -33,6 +33,7 @@ from pypto_cast.kernel.loops import is_loop_begin as is_loop_begin
 from pypto_cast.kernel.loops import is_loop_end as is_loop_end
 from pypto_cast.kernel.loops import loop as loop
 from pypto_cast.kernel.loops import loop_unroll as loop_unroll
+from pypto_cast.kernel.scheduled import UnplannedKernelWarning as UnplannedKernelWarning
 from pypto_cast.kernel.views import assemble as assemble
 from pypto_cast.kernel.views import view as view
 from pypto_cast.operations import *

@@ -68,10 +68,10 @@ class Schedule:
 
     Attributes:
         kernel: the kernel's name.
-        release: the release of upstream's compiler.
+        release: the release of upstream's compiler; "" of origin "ascendc".
         chip: the vendor's name of the chip.
-        origin: the maker of the schedule: "upstream's dump", or "planner"; others are allowed, and
-            no doubt about their flags is left.
+        origin: the maker of the schedule: "upstream's dump", "planner", or "ascendc", the program
+            of one cast; others are allowed, and no doubt about their flags is left.
         parameters: the tensors of the signature, in its order.
         leaves: the tile programs, each of one core.
         bodies: the tasks, an entry for each loop body, path and unroll factor.
@@ -313,10 +313,11 @@ class Schedule:
         return found
 
     def __str__(self) -> str:
-        casts = f", by the passes of {RELEASE} and AutoCast's lists of {self.release},"
+        passes = f" of release {self.release}" if self.release else ""
+        if self.release not in (RELEASE, ""):
+            passes += f", by the passes of {RELEASE} and AutoCast's lists of {self.release},"
         lines = [
-            f"{self.kernel}: {self.origin} of release {self.release}"
-            f"{'' if self.release == RELEASE else casts} for {self.chip}; UB "
+            f"{self.kernel}: {self.origin}{passes} for {self.chip}; UB "
             f"{self.peak_ub_bytes} B as allocated, {self.needed_ub_bytes} B needed"
         ]
         for parameter in self.parameters:

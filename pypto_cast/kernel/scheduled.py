@@ -1,9 +1,10 @@
-"""A call of a kernel that executes a schedule in place of the kernel's function."""
+"""A call of a kernel that executes a schedule, given or planned, in place of its function."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -18,6 +19,11 @@ from simulator.arithmetic import Enclosure
 
 if TYPE_CHECKING:
     from ascend_kernels.schedule.schedule import Schedule
+
+
+class UnplannedKernelWarning(UserWarning):
+    """A kernel that runs cast by cast at fidelity "instructions", as no schedule is planned."""
+
 
 _NOT_FOLLOWED: Final[Mapping[str, Callable[[Options], bool]]] = {
     "inf_nan_mode=False": lambda given: not given.inf_nan_mode,
@@ -72,23 +78,52 @@ def check_options(signature: Signature) -> None:
     """Refuse options that no schedule of a kernel follows.
 
     Raises:
-        ValueError: names the option.
+        PlanError: names the option.
     """
     asked = f"{signature.kernel}({', '.join(signature.tensors)})"
     for option, holds in _NOT_FOLLOWED.items():
         if holds(current()):
-            raise ValueError(f"{asked}: a schedule does not follow {option}; leave one of them out")
+            raise entry("PlanError")(
+                f"{asked}: a schedule does not follow {option}; leave one of them out"
+            )
+
+
+def check_shared(schedule: Schedule, running: Recording) -> None:
+    """Refuse an array that is given twice, and written.
+
+    Raises:
+        PlanError: names its parameters.
+    """
+    written = {each.name for each in schedule.parameters if each.is_written}
+    for buffer in running.buffers:
+        if len(buffer.names) > 1 and not written.isdisjoint(buffer.names):
+            raise entry("PlanError")(
+                f"{schedule.kernel}: {' and '.join(buffer.names)} are one array; a schedule takes "
+                "copies"
+            )
 
 
 def execute(
-    schedule: Schedule, signature: Signature, running: Recording, others: Mapping[str, Any]
+    schedule: Schedule,
+    signature: Signature,
+    running: Recording,
+    others: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    recorded: Recording | None = None,
 ) -> None:
     """Execute a schedule over the parameters of a kernel that runs, and write its outputs.
 
+    Args:
+        schedule: of the kernel.
+        signature: the kernel's.
+        running: the run.
+        others: arguments that the schedule may not have been made for.
+        recorded: a recording of the same call, which knows of each element what wrote it.
+
     Raises:
-        ValueError: arrays that the schedule does not take, an array that is given twice, or an
-            argument, other than a tensor, that is not its default: no schedule tells for which it
-            was compiled.
+        ValueError: arrays that the schedule does not take, an array that is given twice and
+            written, or an argument, other than a tensor, that is not its default: a dump does not
+            tell for which it was compiled.
         SimulatorFault, NotExecutedError: see `Schedule.run`; no output is written.
 
     Warns:
@@ -102,11 +137,8 @@ def execute(
                 f"{kernel}: the schedule does not say for which {name} it was compiled; give the "
                 f"default, or call Schedule.run"
             )
+    check_shared(schedule, running)
     buffers = [running.held(each.name) for each in schedule.parameters]
-    if shared := next((each for each in buffers if len(each.names) > 1), None):
-        raise ValueError(
-            f"{kernel}: {' and '.join(shared.names)} are one array; a schedule takes copies"
-        )
     arrays = []
     for buffer in buffers:
         assert buffer.home is not None
@@ -116,7 +148,8 @@ def execute(
         schedule.times_written(*arrays, copy_completion=current().copy_completion, doubt=doubt)
     for parameter, buffer, array in zip(schedule.parameters, buffers, arrays, strict=True):
         if parameter.is_written:
-            buffer.write(Enclosure(values=array), (0,) * array.ndim, array.shape, ())
+            known = () if recorded is None else recorded.held(parameter.name).patches
+            buffer.write(Enclosure(values=array), (0,) * array.ndim, array.shape, known)
 
 
 @contextlib.contextmanager

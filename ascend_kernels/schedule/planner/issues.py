@@ -74,6 +74,16 @@ class Issue:
     def is_view(self) -> bool:
         return self.opcode in VIEWS
 
+    @property
+    def text(self) -> str:
+        """The opcode with its line; of a copy, which has none, that of what it is made for."""
+        if self.operation is None:
+            return "an allocation"
+        near = (each.operation for each in (self, *self.followers.values(), *self.needs.values()))
+        named = next((each for each in near if each is not None and each.line), self.operation)
+        text = f"{named.opcode}{named.at}"
+        return text if named is self.operation else f"{self.opcode} for {text}"
+
 
 class Issues:
     """All issues of a leaf in their order.

@@ -374,7 +374,8 @@ def _walk(
                 continue
             met[node.number] = node
             offset = () if node.opcode in COPIES else node.attributes.offset
-            asked = replace(node.attributes, file="", line=0, offset=offset)
+            # As text, for 0.0 == -0.0.
+            asked = repr(replace(node.attributes, file="", line=0, offset=offset))
             text.append((node.opcode, asked, node.outputs.index(tensor)))
             for each in node.inputs:
                 meet(each)

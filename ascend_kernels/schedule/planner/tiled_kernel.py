@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
 from ascend_kernels.schedule.planner.partition import partition
+from ascend_kernels.schedule.planner.row_sharing import with_shared_rows
 from ascend_kernels.schedule.planner.subgraphs import (
     TiledKernel,
     eliminate_common,
@@ -46,14 +48,15 @@ def tiled_kernel(graphs: Sequence[TileGraph], name: str, *, cores: int) -> Tiled
         PlanError: an operation, or a way to pass a result on, that is not planned; names it with
             its line.
     """
+    names = [name if len(graphs) == 1 else f"{name} {place}" for place in range(len(graphs))]
     parts = [
-        _tiled(graph, name if len(graphs) == 1 else f"{name} {place}", cores)
-        for place, graph in enumerate(graphs)
+        with_shared_rows(graph, partial(_tiled, name=each, cores=cores))
+        for graph, each in zip(graphs, names, strict=True)
     ]
-    leaves: dict[tuple[LeafGraph, int], LeafGraph] = {}
+    leaves: dict[tuple[str, int], LeafGraph] = {}
     bodies = []
     for part in parts:
-        found = [leaf.renumbered() for leaf in part.leaves]
+        found = [repr(leaf.renumbered()) for leaf in part.leaves]  # 0.0 == -0.0
         alike = [(leaf, found[:place].count(leaf)) for place, leaf in enumerate(found)]
         for key, leaf in zip(alike, part.leaves, strict=True):
             leaves.setdefault(key, leaf)

@@ -277,7 +277,7 @@ def large(x: Matrix, y: Matrix) -> None:
     [
         (nowhere, [32, 64], "nowhere: no operation of it writes an output"),
         (dead, [32, 64], "dead: no operation of it writes an output"),
-        (large, [64, 776], r"EXP \(test_planner.py:\d+\) reads 198656 B and writes 0 B of UB"),
+        (large, [64, 776], r"EXP \(test_planner.py:\d+\) holds 198656 B of COPY_IN"),
         (nowhere, [0, 64], r"nowhere: x has the shape \[0, 64\]; a schedule takes a positive"),
         (
             summed,
