@@ -284,7 +284,10 @@ def split(graph: TileGraph, name: str) -> TiledKernel:
     for _, nodes in sorted(parts.items()):
         ordered = in_order(nodes)
         walked, identity = _walk(graph, ordered, raw, shapes)
-        if all(_is_in_gm(graph, each) for each in ordered):
+        in_gm = [each for each in ordered if _is_in_gm(graph, each)]
+        if in_gm and len(in_gm) < len(ordered):
+            raise PlanError(f"{in_gm[0].place}: a reshape in GM inside a task is not planned")
+        if in_gm:
             tasks.append((None, ()))
             continue
         leaf = leaves.setdefault(identity, len(made))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from ascend_kernels.schedule.planner.tile_graph import (
     Attributes,
     Node,
+    PlanError,
     TileGraph,
     TileTensor,
     producers,
@@ -39,6 +40,9 @@ def split_reshapes(graph: TileGraph) -> TileGraph:
     Where one tile holds what the view takes, that is reshaped; where several make it up, they are
     assembled first; otherwise the whole stays (tile_graph_pass/graph_optimization/
     split_reshape.cpp:1063). New reshapes come in the opposite order, as a hash table gives them.
+
+    Raises:
+        PlanError: tiles of several shapes.
     """
     splitter = _Splitter(graph)
     for node in graph.nodes:
@@ -64,6 +68,12 @@ class _Splitter:
     def graph(self) -> TileGraph:
         if not self._reshapes:
             return self._given
+        ends = [(*each.inputs, *each.outputs) for each in self._reshapes]
+        if len({tuple(self._tensors[each].shape for each in both) for both in ends}) > 1:
+            raise PlanError(
+                f"{self._reshapes[0].place}: reshapes of tiles of several shapes are not planned; "
+                "upstream takes them in the order of a hash table of texts"
+            )
         added = [
             replace(each, number=self._given.next_number + place)
             for place, each in enumerate([*self._assembles, *reversed(self._reshapes)])

@@ -267,16 +267,17 @@ def place_moves(graph: TileGraph) -> TileGraph:
 def settle_reshapes(graph: TileGraph) -> TileGraph:
     """Have reshapes between tensors of GM: nothing moves, both lie in the same memory.
 
-    An operand in UB is assembled in GM first, a result is viewed by who computes with it; a whole
-    view before and a whole assemble into an argument behind are left out
-    (tile_graph_pass/data_path/assign_memory_type.cpp, graph_optimization/remove_redundant_op.cpp).
+    Those between assembles and views stay in UB. Elsewhere an operand in UB is assembled in GM
+    first, a result is viewed by who computes with it; a whole view before and a whole assemble
+    into an argument behind are left out (tile_graph_pass/data_path/assign_memory_type.cpp,
+    graph_optimization/remove_redundant_op.cpp).
 
     Raises:
-        PlanError: a result that several operations, or an operand that others than reshapes and
-            operations on tiles use.
+        PlanError: a result that is assembled or reshaped further, an operand that others than
+            reshapes and operations on tiles use, or more than UB takes of it.
     """
     nodes = {each.number: each for each in graph.nodes}
-    tensors, number = list(graph.tensors), graph.next_number
+    tensors, number, raw = list(graph.tensors), graph.next_number, graph.next_raw
     made, users = producers(graph.nodes), consumers(graph.nodes)
     for node in graph.nodes:
         if node.opcode != "RESHAPE":
@@ -302,23 +303,24 @@ def settle_reshapes(graph: TileGraph) -> TileGraph:
             source, number = passed, number + 1
         else:
             raise PlanError(f"{node.place}: a reshape of such a part of a tensor is not planned")
-        if len(writers) > 1 and last.opcode != "ASSEMBLE":
-            raise PlanError(f"{node.place}: a reshape that is cut into tiles is not planned")
         tensors[result] = replace(tensors[result], memory=Memory.TEMPORARY)
         if last.opcode == "ASSEMBLE" and tensors[result].shape == tensors[last.outputs[0]].shape:
             del nodes[last.number]
             result = last.outputs[0]
-        elif any(each.opcode != "VIEW" for each in readers):
-            if last is node:
-                raise PlanError(f"{node.place}: several operations use its result")
-            seen = len(tensors)
-            tensors.append(replace(tensors[result], memory=Memory.UB))
-            nodes[number] = _whole("VIEW", number, result, seen, tensors)
-            inputs = tuple(seen if each == result else each for each in last.inputs)
-            nodes[last.number] = replace(nodes[last.number], inputs=inputs)
-            number += 1
+        else:
+            for reader in readers:
+                if reader.opcode == "VIEW":
+                    continue
+                if reader.opcode in ("ASSEMBLE", "RESHAPE"):
+                    raise PlanError(f"{node.place}: {reader.place} of its result is not planned")
+                seen, held = len(tensors), nodes[reader.number]
+                tensors.append(replace(tensors[result], memory=Memory.UB, raw=raw))
+                nodes[number] = _whole("VIEW", number, result, seen, tensors)
+                inputs = tuple(seen if each == result else each for each in held.inputs)
+                nodes[reader.number] = replace(held, inputs=inputs)
+                number, raw = number + 1, raw + 1
         nodes[node.number] = replace(node, inputs=(source,), outputs=(result,))
-    settled = replace(graph, nodes=tuple(nodes.values()), tensors=tuple(tensors))
+    settled = TileGraph(nodes=tuple(nodes.values()), tensors=tuple(tensors), next_raw=raw)
     return settled if number == graph.next_number else alive(settled)
 
 
