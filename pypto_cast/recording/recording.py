@@ -356,7 +356,7 @@ def is_for_plan() -> bool:
 
 
 def plan_refusal() -> str | None:
-    """The reason for which no schedule decides what fits in UB here; "" outside kernels.
+    """The reason for which no schedule judges the fit in UB here; "" outside kernels.
 
     None where a schedule decides that: the kernel's is planned, or the kernel is recorded for it.
     """

@@ -405,7 +405,7 @@ def _leaf(
     written = {each for node in computed for each in node.outputs}
 
     def numbers(operands: Sequence[int]) -> tuple[int, ...]:
-        """Of what the leaf itself reads and writes; that of GM may be both."""
+        """Of the tensors that the leaf itself reads and writes; one in GM may be both."""
         return tuple(
             tensors.setdefault(each, len(tensors))
             if each in raw or (each in read and each in written)

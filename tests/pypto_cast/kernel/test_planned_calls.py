@@ -61,13 +61,13 @@ def arrays(*shapes: tuple[int, ...]) -> list[np.ndarray]:
 def executed(monkeypatch: pytest.MonkeyPatch) -> list[Schedule]:
     """The schedules that are executed."""
     found: list[Schedule] = []
-    run = Schedule.run
+    times_written = Schedule.times_written
 
-    def noted(schedule: Schedule, *given: Any, **asked: Any) -> None:
+    def noted(schedule: Schedule, *given: Any, **asked: Any) -> object:
         found.append(schedule)
-        run(schedule, *given, **asked)
+        return times_written(schedule, *given, **asked)
 
-    monkeypatch.setattr(Schedule, "run", noted)
+    monkeypatch.setattr(Schedule, "times_written", noted)
     return found
 
 
