@@ -54,6 +54,7 @@ SEED: Final = 20261123
 REUSED_EVENT: Final = re.compile(r"has waited for the last set|is already set")
 """The guard of an event that is set again after its wait was issued and before that ended, which
 upstream's own schedules do too: a doubt about the hardware, not a difference."""
+_BATCH: Final = 60
 IN_BRIEF: Final = ("leaves", "tasks", "operations", "peak")
 
 
@@ -246,11 +247,11 @@ def of_fixtures(dumps: Path) -> Iterator[Case]:
 def _results(
     cases: Iterable[Case], dumps: Path, python: str | None, seconds: float | None, processes: int
 ) -> Iterator[Result]:
-    """Judge the kernels, a thousand at once; none that begins after so many seconds."""
+    """Judge the kernels, a batch after the other; no batch begins after so many seconds."""
     end = time.monotonic() + (seconds or float("inf"))
     with ProcessPoolExecutor(processes) as pool:
         waiting = iter(cases)
-        while batch := list(itertools.islice(waiting, 50)):
+        while batch := list(itertools.islice(waiting, _BATCH)):
             for result in pool.map(
                 judged, batch, itertools.repeat(dumps), itertools.repeat(python)
             ):
@@ -318,7 +319,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--list", type=Path, action="append", default=[], help="more kernels, CSV")
     parser.add_argument("--dumps", type=Path, help="keep dumps here, and use those that are here")
     parser.add_argument("--drawn", type=int, default=0, help="so many drawn kernels")
-    parser.add_argument("--seconds", type=float, help="drawn kernels for so long")
+    parser.add_argument("--seconds", type=float, help="none that begins later")
     parser.add_argument("--seed", default=str(SEED), help="a number, or random")
     parser.add_argument("--processes", type=int, default=2)
     chosen = parser.parse_args(arguments)
@@ -327,7 +328,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as name:
         dumps = (chosen.dumps or Path(name)).absolute()
         dumps.mkdir(parents=True, exist_ok=True)
-        cases = itertools.islice(drawn(seed), None if chosen.seconds else chosen.drawn)
+        most = None if chosen.seconds and not chosen.drawn else chosen.drawn
+        cases = itertools.islice(drawn(seed), most)
         if chosen.python:
             lists = itertools.chain.from_iterable(map(listed, (LIST, *chosen.list)))
             cases = itertools.chain(of_fixtures(dumps), lists, cases)
