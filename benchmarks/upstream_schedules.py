@@ -35,7 +35,7 @@ import numpy as np
 
 import pypto_cast as pypto
 from ascend_kernels.schedule.reader.upstream_dump import DumpError
-from ascend_kernels.schedule.schedule import Schedule
+from ascend_kernels.schedule.schedule import RELEASE, Schedule
 from benchmarks.measuring import Row, date_and_revision, markdown
 from benchmarks.upstream_kernels import DTYPES, Written, written, written_model
 from pypto_cast.kernel.certainty import Certainty
@@ -182,7 +182,7 @@ def judged(kernel: Written, file: Path, dump: Path) -> tuple[Status, str]:
     if not isinstance(found, Kernel):
         return Status.GUARDS, why or "its kernel is none of the package's"
     try:
-        with pypto.options(release="0.2.0", satmode="upstream"):
+        with pypto.options(release=RELEASE, satmode="upstream"):
             bounds = found.certainty(*arguments)
     except Exception as error:  # whatever the tensor level or a model says
         return Status.GUARDS, _line(error).split(": pypto_cast covers")[0]

@@ -39,7 +39,7 @@ def asked_at(place: Place) -> Iterator[None]:
 
 _SILENCED: Final[ContextVar[bool]] = ContextVar("pypto_cast_silenced", default=False)
 is_silenced: Final[Callable[[], bool]] = _SILENCED.get
-"""Whether the code runs for a second time, and warns of nothing."""
+"""True while the code runs for a second time, and warns of nothing."""
 
 
 @contextlib.contextmanager

@@ -109,6 +109,7 @@ from tiling.plan import TileShapeWarning as TileShapeWarning
 
 if _typing.TYPE_CHECKING:  # entries of `pypto_cast.loading`
     from ascend_kernels.routing.chain_check import Verdict as Verdict
+    from ascend_kernels.schedule.planner.tile_graph import PlanError as PlanError
     from ascend_kernels.schedule.schedule import NotExecutedError as NotExecutedError
     from ascend_kernels.schedule.schedule import Schedule as Schedule
     from pypto_cast.routes.cast_routes import Route as Route

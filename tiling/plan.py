@@ -96,7 +96,7 @@ class TilePlan:
 
     @property
     def buffering(self) -> str:
-        """Words on buffering: whether two whole tiles fit UB."""
+        """Words on buffering: double where two whole tiles fit UB."""
         if self.ub.is_double_buffered:
             return "double-buffered"
         parts = len(Grid(shape=self.ub.tile_shape, tile_shape=self.ub.pass_shape))

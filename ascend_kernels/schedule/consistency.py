@@ -1,4 +1,4 @@
-"""Parts of a schedule that refer to each other: what they name is there, and nests within bounds.
+"""Checks that each part a schedule refers to exists, and that control flow nests within bounds.
 
 It is not judged here whether the hardware permits a schedule: executing it tells that.
 """
@@ -12,12 +12,12 @@ from ascend_kernels.schedule.document import check_type
 from ascend_kernels.schedule.parts import (
     Body,
     Branch,
+    ControlStep,
     Leaf,
     Loop,
     Parameter,
     Run,
     Scalars,
-    Step,
     Task,
     TileOperand,
     TileOperation,
@@ -100,7 +100,7 @@ def _check_task(task: Task, leaves: Sequence[Leaf], where: str) -> None:
             raise ValueError(f"{where}: access {operand.access} has no offset")
 
 
-def check_steps(steps: Iterable[Step], bodies: int) -> None:
+def check_steps(steps: Iterable[ControlStep], bodies: int) -> None:
     """Refuse runs of bodies that are not there, and steps that are nested too deeply.
 
     Raises:

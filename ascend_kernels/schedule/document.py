@@ -17,7 +17,7 @@ from ascend_kernels.schedule import parts
 from ascend_kernels.schedule.scalars import MAX_NESTED
 from simulator.numbers.formats import FORMATS, FloatFormat, IntFormat
 
-_STEPS: Final = {kind.__name__: kind for kind in typing.get_args(parts.Step)}
+_STEPS: Final = {kind.__name__: kind for kind in typing.get_args(parts.ControlStep)}
 _UNIONS: Final = (typing.Union, types.UnionType)
 _PLAIN: Final = (bool, int, float, str)
 _NOT_FINITE: Final = ("inf", "-inf", "nan")
@@ -109,7 +109,7 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(kind: Any, value: Any, path: str) -> Any:
-    """A value of a type from what `to_plain` made.
+    """A value of a type from the plain value that `to_plain` made.
 
     Args:
         kind: the type, as annotated.
@@ -124,7 +124,7 @@ def from_plain(kind: Any, value: Any, path: str) -> Any:
             raise ValueError(f"{path}: a list is wanted, not {str(value)[:40]!r}")
         inner = typing.get_args(kind)[0]
         return tuple(from_plain(inner, x, f"{path}[{place}]") for place, x in enumerate(value))
-    if kind is parts.Step:
+    if kind is parts.ControlStep:
         wanted = _STEPS.get(str(value.get("kind"))) if isinstance(value, dict) else None
         if wanted is None:
             raise ValueError(f"{path}: a step is wanted, not {str(value)[:40]!r}")

@@ -13,8 +13,9 @@ from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
 
 __all__ = [
-    *("Access", "Barrier", "Body", "Branch", "Buffer", "Flag", "Leaf", "Loop", "Parameter"),
-    *("Renewal", "Run", "Scalars", "Step", "Task", "Temporary", "TileOperand", "TileOperation"),
+    *("Access", "Barrier", "Body", "Branch", "Buffer", "ControlStep", "Flag", "Leaf", "Loop"),
+    *("Parameter", "Renewal", "Run", "Scalars", "Task", "Temporary", "TileOperand"),
+    *("TileOperation",),
 ]
 
 Scalars = tuple[Scalar, ...]
@@ -286,7 +287,7 @@ class Loop:
     begin: Scalar
     end: Scalar
     step: Scalar
-    steps: tuple[Step, ...]
+    steps: tuple[ControlStep, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,8 +301,8 @@ class Branch:
     """
 
     condition: Scalar
-    steps: tuple[Step, ...]
-    otherwise: tuple[Step, ...] = ()
+    steps: tuple[ControlStep, ...]
+    otherwise: tuple[ControlStep, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,10 +323,10 @@ class Barrier:
     """All tasks before it are done when one behind it begins."""
 
 
-Step = Run | Loop | Branch | Renewal | Barrier
+ControlStep = Run | Loop | Branch | Renewal | Barrier
 
 
-def numbers_read(bodies: Sequence[Body], steps: Sequence[Step]) -> dict[str, int]:
+def numbers_read(bodies: Sequence[Body], steps: Sequence[ControlStep]) -> dict[str, int]:
     """The parameters with elements that are bounds, conditions or offsets; how many dimensions."""
     found: dict[str, int] = {}
     scalars: list[Scalar] = [

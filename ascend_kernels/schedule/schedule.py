@@ -21,9 +21,9 @@ from ascend_kernels.schedule.consistency import (
 from ascend_kernels.schedule.document import from_plain, to_plain
 from ascend_kernels.schedule.parts import (
     Body,
+    ControlStep,
     Leaf,
     Parameter,
-    Step,
     Temporary,
     numbers_read,
 )
@@ -50,7 +50,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """The tile program of a kernel: which operations share a task, and what lies where in UB.
+    """The tile program of a kernel: the operations of each task, and the buffers in UB.
 
     Attributes:
         kernel: the kernel's name.
@@ -73,7 +73,7 @@ class Schedule:
     parameters: tuple[Parameter, ...]
     leaves: tuple[Leaf, ...]
     bodies: tuple[Body, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[ControlStep, ...]
 
     def __post_init__(self) -> None:
         chip_named(self.chip)
@@ -251,7 +251,7 @@ class Schedule:
 
     @staticmethod
     def from_json(text: str) -> Schedule:
-        """Read what `to_json` wrote.
+        """Read a schedule that `to_json` wrote.
 
         Raises:
             ValueError: no such JSON, or of another version; names the field.

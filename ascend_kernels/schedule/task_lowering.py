@@ -15,11 +15,11 @@ from ascend_kernels.schedule.parts import (
     Barrier,
     Body,
     Branch,
+    ControlStep,
     Leaf,
     Loop,
     Renewal,
     Run,
-    Step,
     Task,
     TileOperand,
     TileOperation,
@@ -118,7 +118,7 @@ class Lowering:
     _count: int = 0
     _rounds: int = 0
 
-    def tasks(self, steps: Sequence[Step], symbols: Mapping[str, int]) -> Iterator[TileTask]:
+    def tasks(self, steps: Sequence[ControlStep], symbols: Mapping[str, int]) -> Iterator[TileTask]:
         """The tasks of steps, loops unrolled.
 
         Raises:
@@ -150,7 +150,7 @@ class Lowering:
     def _values(self, symbols: Mapping[str, int]) -> Values:
         return Values(symbols=symbols, extents=self.extents, arrays=self.arrays)
 
-    def _known(self, step: Step, scalars: Sequence[Scalar], values: Values) -> Sequence[int]:
+    def _known(self, step: ControlStep, scalars: Sequence[Scalar], values: Values) -> Sequence[int]:
         """The numbers that a step goes by; where one is unknown, none: it is passed over."""
         try:
             return [evaluate(each, values) for each in scalars]
@@ -158,7 +158,7 @@ class Lowering:
             self._pass_over((step,), str(error))
             return ()
 
-    def _pass_over(self, steps: Sequence[Step], reason: str) -> None:
+    def _pass_over(self, steps: Sequence[ControlStep], reason: str) -> None:
         """Leave steps out: nothing that their bodies write is known."""
         self.reasons[reason] = None
         for step in steps:
@@ -209,7 +209,7 @@ class Lowering:
                 self._unknown.add(memory)
 
     def _run(self, body: Body, symbols: Mapping[str, int]) -> Iterator[TileTask]:
-        """One run of a body, which follows what earlier runs wrote."""
+        """One run of a body, which follows the writes of earlier runs."""
         suffix = f"@{self._count}"
         self._place(body, suffix, self._values(symbols))
         before = [set(range(self._barrier)) for _ in body.tasks]

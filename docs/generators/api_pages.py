@@ -95,7 +95,10 @@ GROUPS: Final = (
     Group(
         title="Kernels",
         page="reference/kernels.md",
-        names=("jit", "Kernel", "loop", "view", "assemble", "function", "loop_unroll", "cond"),
+        names=(
+            *("jit", "Kernel", "loop", "view", "assemble", "function", "loop_unroll", "cond"),
+            "PlanError",
+        ),
         rooms=("pypto_cast.kernel", "pypto_cast.upstream", "pypto_cast.unsupported"),
     ),
     Group(

@@ -6,13 +6,10 @@ import functools
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from ascend_kernels import npu
 from ascend_kernels.npu import RunMode
-from ascend_kernels.schedule.planner.kernel_plan import planned_schedule
-from ascend_kernels.schedule.planner.tile_graph import PlanError, TileGraph
-from ascend_kernels.schedule.schedule import Schedule
 from pypto_cast.call_sites import Place, asked_at, silenced
 from pypto_cast.cast.npu import HostCopies
 from pypto_cast.dtypes.data_types import TileOpFormat, dtype_of_numpy
@@ -35,7 +32,7 @@ from pypto_cast.kernel.kernel_source import (
 )
 from pypto_cast.kernel.listing import Estimate, KernelProgram, estimated
 from pypto_cast.kernel.scheduled import check_options, check_schedule, execute
-from pypto_cast.kernel.tensor_graph import tensor_graphs
+from pypto_cast.loading import entry
 from pypto_cast.options.context import Settings, current, options, running_on
 from pypto_cast.options.hints import GROUPS, merged
 from pypto_cast.recording import recording, steps, tally
@@ -52,6 +49,10 @@ from simulator.numbers.formats import Format
 from tiling.cost import CostParameters, cost_set
 from tiling.grid import Shape
 from tiling.plan import TilePlan
+
+if TYPE_CHECKING:  # loaded when a schedule is asked for
+    from ascend_kernels.schedule.planner.tile_graph import TileGraph
+    from ascend_kernels.schedule.schedule import Schedule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,6 +280,8 @@ class Kernel:
             PlanError: an operation whose tile opcodes are not known, or control flow that is not
                 planned; names its line.
         """
+        from pypto_cast.kernel.tensor_graph import tensor_graphs
+
         own = self._recording(executes=False)
         own.calls, own.keeps_parts = [], True
         with recording.running(own):
@@ -299,9 +302,11 @@ class Kernel:
                 and line. Nothing is planned in part.
             ValueError: options that a schedule does not follow.
         """
+        from ascend_kernels.schedule.planner.kernel_plan import planned_schedule
+
         check_options(self._signature)
         if not parsed(self._function)[0]:
-            raise PlanError(
+            raise entry("PlanError")(
                 f"{self._signature.kernel}: its source cannot be read, and the plan goes by the "
                 "names in it; define the kernel in a file"
             )

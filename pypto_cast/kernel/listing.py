@@ -10,14 +10,14 @@ from pathlib import PurePath
 from typing import TypeVar
 
 from ascend_kernels.program import TileProgram
-from pypto_cast.recording.steps import CastRecord, Step
+from pypto_cast.recording.steps import CastRecord, RecordedStep
 from pypto_cast.report.notebook import notebook_html
 from pypto_cast.report.report import Column, Fact, Report, Table, columns, headed, plain
 from simulator.traces.trace import timeline, trace
 from tiling.cost import CostParameters
 from tiling.plan import TilePlan
 
-_Step = TypeVar("_Step", bound=Step)
+_Step = TypeVar("_Step", bound=RecordedStep)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class KernelProgram:
 
     kernel: str
     casts: tuple[CastRecord, ...]
-    steps: tuple[Step, ...] = ()
+    steps: tuple[RecordedStep, ...] = ()
 
     def __len__(self) -> int:
         return len(self.casts)

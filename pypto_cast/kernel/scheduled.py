@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from ascend_kernels.npu import RunMode
-from ascend_kernels.schedule.schedule import Schedule
 from pypto_cast.kernel.kernel_source import Signature, written_parameters
 from pypto_cast.options.context import Options, current
 from pypto_cast.recording.recording import Recording
 from simulator.arithmetic import Enclosure
+
+if TYPE_CHECKING:
+    from ascend_kernels.schedule.schedule import Schedule
 
 _NOT_FOLLOWED: Final[Mapping[str, Callable[[Options], bool]]] = {
     "inf_nan_mode=False": lambda given: not given.inf_nan_mode,
@@ -24,7 +26,7 @@ _NOT_FOLLOWED: Final[Mapping[str, Callable[[Options], bool]]] = {
 
 
 def has_parameters_of(schedule: Schedule, signature: Signature) -> bool:
-    """Tell if a schedule has a kernel's parameters, in order: all that a result depends on.
+    """True if a schedule has a kernel's parameters, in order: all that a result depends on.
 
     Upstream's compiler drops the others, as one that the kernel does not use.
     """

@@ -366,7 +366,7 @@ class _Reader:
         )
 
     def _check_target(self, call: Call, target: Tensor) -> None:
-        """Refuse to write what tasks of the same run read: nothing orders them."""
+        """Refuse to write a tensor that tasks of the same run read: nothing orders them."""
         if target.name in self._parameters:
             raise PlanError(
                 f"assignment {call.place}: {target.name} is read and written in one run of "

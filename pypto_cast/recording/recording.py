@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ascend_kernels.program import TileProgram
-from ascend_kernels.schedule.planner.tile_graph import PlanError
 from pypto_cast.call_sites import WARNED, Place, caller
 from pypto_cast.dtypes.data_types import DataType, dtype_of_numpy
+from pypto_cast.loading import entry
 from pypto_cast.options import context as options
 from pypto_cast.recording import tally
 from pypto_cast.recording.buffers import Buffer, Journal, check_memory
@@ -29,7 +29,7 @@ from pypto_cast.recording.steps import (
     OperationStep,
     Patch,
     Patches,
-    Step,
+    RecordedStep,
 )
 from pypto_cast.unsupported import tolerate
 from simulator.arithmetic import CHOICES, EXACT, TRUSTS, Trust
@@ -104,7 +104,7 @@ class Recording:
     by_documents: bool = False
     assumed: frozenset[Assumption] = frozenset()
     new_ir: bool = False
-    steps: list[Step] = field(default_factory=list)
+    steps: list[RecordedStep] = field(default_factory=list)
     loops: list[str] = field(default_factory=list)
     loops_at: set[Place] = field(default_factory=set)
     buffers: list[Buffer[Patch]] = field(default_factory=list)
@@ -352,13 +352,13 @@ def is_for_plan() -> bool:
 
 
 def refuse_plan(what: str, reason: str) -> None:
-    """Refuse what no schedule is planned of, where the kernel is recorded for one.
+    """Refuse a construct that is not planned, where the kernel is recorded for a schedule.
 
     Raises:
         PlanError: names it, with the line of the caller.
     """
     if is_for_plan():
-        raise PlanError(f"{what} {CallSite(**_here()).place}: {reason}")
+        raise entry("PlanError")(f"{what} {CallSite(**_here()).place}: {reason}")
 
 
 def segment() -> object:
@@ -532,7 +532,7 @@ def replayable_operation(
 
 
 def record_control_dependence(cause: int | None) -> None:
-    """Keep what is open and decides what the running kernel does."""
+    """Keep the cause of an open number that decides the way of the running kernel."""
     if cause is not None and (recording := current()) is not None:
         recording.control_dependence.append(cause)
 

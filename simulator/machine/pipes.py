@@ -41,7 +41,7 @@ Flag = tuple[HardEvent, int]
 
 
 def check_completion(given: str) -> None:
-    """Refuse what is no completion of copies.
+    """Refuse a value that is no completion of copies.
 
     Raises:
         ValueError: it is neither "latest" nor "earliest".
@@ -51,7 +51,7 @@ def check_completion(given: str) -> None:
 
 
 class Core(Protocol):
-    """The memory of a core, and the meaning of what its pipes execute."""
+    """The memory of a core, and the meaning of the instructions of its pipes."""
 
     def effect(self, instruction: Any, /) -> Effect:
         """Check an instruction, and return the bytes that it touches."""

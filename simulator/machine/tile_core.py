@@ -42,7 +42,7 @@ from tiling.chips import Chip
 
 _Values = npt.NDArray[Any]
 _COPIED: Final = {Pipe.MTE2: (False, True), Pipe.MTE3: (True, False)}
-"""The pipes that copy, and whether source and target lie in UB."""
+"""The pipes that copy, with the place of source and target: True in UB."""
 
 """Works that go along the axis that the operation names."""
 

@@ -169,4 +169,4 @@ NO_ROW: Final[Mapping[str, str]] = MappingProxyType(
         "WHERE_SS": "two numbers that the dump lacks",
     }
 )
-"""Opcodes that occur in kernels and have no row, each with what would be needed for one."""
+"""Opcodes that occur in kernels and have no row, each with the reason."""

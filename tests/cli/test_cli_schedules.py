@@ -211,7 +211,19 @@ def test_the_first_real_error_is_shown(
         (("check-schedule", "{}", "--kernel", "softmax"), "--kernel is of --upstream-dump"),
         (
             ("check-schedule", "--upstream-dump", "d", "--shape", "x=4,4"),
-            "--shape is of FILE::KERNEL",
+            "--shape would change nothing of a dump, which is compiled; --inputs says its open",
+        ),
+        (
+            ("check-schedule", "--upstream-dump", "d", "--seconds", "120", "--python", "python3"),
+            "--python and --seconds would change nothing of a dump, which is compiled",
+        ),
+        (
+            ("checkpoint", "m.npy", "--to", "bf16", "--shard-size", "2kB", "--dry-run"),
+            "--shard-size and --dry-run would change nothing without an output; name it with",
+        ),
+        (
+            ("device-check", "--only", "cycles", "--exhaustive"),
+            "--exhaustive would change nothing of the cycles, which depend on no code",
         ),
         (("check-schedule", "--upstream-dump", "nothing"), "no dump of upstream's compiler"),
     ],

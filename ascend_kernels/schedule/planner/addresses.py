@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from ascend_kernels.schedule.parts import COPIES, Buffer, TileOperand, TileOperation, lives
 from ascend_kernels.schedule.planner.issues import Issue, Issues, Tensor, views_of
 from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
-from ascend_kernels.schedule.planner.order import Step
+from ascend_kernels.schedule.planner.order import OrderEntry
 from ascend_kernels.schedule.planner.spills import Spills
 from ascend_kernels.schedule.scalars import Scalar
 from tiling.free_space import FreeSpace
@@ -55,7 +55,7 @@ class IssuedLeaf:
     copies: tuple[Copy, ...]
 
 
-def issued(graph: LeafGraph, order: Sequence[Step], ub_bytes: int) -> IssuedLeaf:
+def issued(graph: LeafGraph, order: Sequence[OrderEntry], ub_bytes: int) -> IssuedLeaf:
     """Run the two rounds and give each buffer its address.
 
     Args:
@@ -90,7 +90,7 @@ def _check_each(graph: LeafGraph, ub_bytes: int) -> None:
 
 
 def _one_after_another(issues: Issues, spills: Spills, ub_bytes: int) -> None:
-    """Make room by spills where what lives at once in the first order does not fit."""
+    """Make room by spills where buffers alive at once in the first order do not fit."""
     space = FreeSpace(ub_bytes)
     spills.begin()
     place = 0
@@ -183,7 +183,7 @@ class _Pipes:
         heapq.heappush(self._ready[pipe], issue.rank)
 
     def _make_room(self) -> None:
-        """Spill while every pipe is idle; what is new takes its place in the queues."""
+        """Spill while every pipe is idle; new issues take their places in the queues."""
         issues, spills = self._issues, self._spills
         waiting = [issues.order[rank] for rank in sorted(self._allocations)]
         made = spills.make_room(waiting[0], self._space)

@@ -1,8 +1,8 @@
 """The issues of a leaf: operations and allocations, whose tensors spills exchange.
 
-Only the planning of one leaf changes these; what goes in and what comes out is frozen. The names
-are those of upstream pypto at tag r0.2.0, framework/src/passes/block_graph_pass/schedule_ooo/
-scheduler.h:44 to 92.
+An issue is an entry of the issue queue, as where a processor issues instructions out of order; the
+term is the one of upstream pypto at tag r0.2.0, framework/src/passes/block_graph_pass/schedule_ooo/
+scheduler.h:44 to 92. Only the planning of one leaf changes these; its input and output are frozen.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from ascend_kernels.schedule.parts import TileOperand, TileOperation
 from ascend_kernels.schedule.planner.leaf_graph import LeafGraph, operation_cycles
-from ascend_kernels.schedule.planner.order import Allocation, Step
+from ascend_kernels.schedule.planner.order import Allocation, OrderEntry
 
 VIEWS = ("VIEW",)
 """They are kept aside and issued with the first operation that reads them."""
@@ -37,7 +37,7 @@ class Tensor:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Issue:
-    """One operation, or the allocation of a buffer.
+    """An operation, or the allocation of a buffer, that waits to be issued or was.
 
     Attributes:
         number: in the order of making.
@@ -83,7 +83,7 @@ class Issues:
         order: as `first_order` gives it.
     """
 
-    def __init__(self, graph: LeafGraph, order: Sequence[Step]) -> None:
+    def __init__(self, graph: LeafGraph, order: Sequence[OrderEntry]) -> None:
         self._made = 0
         self.sizes = graph.buffer_bytes
         self.order: list[Issue] = []
@@ -122,7 +122,7 @@ class Issues:
         return number
 
     def insert(self, issue: Issue, rank: int) -> None:
-        """Put an issue at a place, before what is there."""
+        """Insert an issue before the one at a place."""
         self.order.insert(rank, issue)
         self._rank()
 

@@ -1,4 +1,4 @@
-"""From subgraphs to leaves and tasks: temporaries between them, copies, what is common, padding.
+"""From subgraphs to leaves and tasks: temporaries, copies, leaves in common, padding.
 
 Paths below are those of upstream pypto at tag r0.2.0, framework/src/passes.
 """
@@ -19,6 +19,7 @@ from ascend_kernels.schedule.parts import (
 )
 from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
 from ascend_kernels.schedule.planner.tile_graph import (
+    BLOCK_BYTES,
     Attributes,
     Memory,
     Node,
@@ -34,7 +35,6 @@ from simulator.machine.tile_opcodes import TILE_OPCODES
 from tiling.grid import Shape
 from tiling.ub import round_up
 
-_BLOCK_BYTES: Final = 32
 _ROW_BLOCKS: Final = 8
 _WIDENED: Final = frozenset(
     (
@@ -233,18 +233,18 @@ def padded(graph: TileGraph, parts: Mapping[int, _Part]) -> Mapping[int, Shape]:
         visited.add(tensor)
         *outer, last = found[parts[tensor].raw]
         if node.opcode in _WHOLE_REPEATS and outer:
-            blocks = last * graph.tensors[tensor].format.dtype.itemsize // _BLOCK_BYTES
+            blocks = last * graph.tensors[tensor].format.dtype.itemsize // BLOCK_BYTES
             outer[-1] += -(-_ROW_BLOCKS // blocks) - 1
             found[parts[tensor].raw] = (*outer, last)
     return found
 
 
 def _padded_row(graph: TileGraph, node: Node, tensor: TileTensor) -> int:
-    block_elems = _BLOCK_BYTES // tensor.format.dtype.itemsize
+    block_elems = BLOCK_BYTES // tensor.format.dtype.itemsize
     lasts = [graph.tensors[each].shape[-1] for each in node.inputs]
     last = tensor.shape[-1]
     if node.opcode in _WIDENED:
-        first_elems = _BLOCK_BYTES // graph.tensors[node.inputs[0]].format.dtype.itemsize
+        first_elems = BLOCK_BYTES // graph.tensors[node.inputs[0]].format.dtype.itemsize
         if min(lasts) > first_elems:
             last = max(lasts)
     return round_up(last, block_elems)
@@ -329,7 +329,7 @@ def _walk(
     raw: Mapping[int, _Part],
     shapes: Mapping[int, Shape],
 ) -> tuple[list[Node], Hashable]:
-    """The nodes as they are met from the results on, and what makes subgraphs equal."""
+    """The nodes as they are met from the results on, and the key by which subgraphs are equal."""
     made = producers(nodes)
     numbers: dict[int, int] = {}
     met: dict[int, Node] = {}
@@ -434,7 +434,7 @@ def _body(
     tasks: Sequence[tuple[int | None, tuple[Access, ...]]],
     temporaries: Mapping[int, Temporary],
 ) -> Body:
-    """The tasks in an order that their data allows, each with those that read what it writes."""
+    """The tasks in an order that their data allows, each with the readers of its results."""
     made = producers(graph.nodes)
     before: list[set[int]] = [set() for _ in tasks]
     for node in graph.nodes:

@@ -14,6 +14,8 @@ from types import MappingProxyType
 from typing import Final
 
 from ascend_kernels.schedule.planner.tile_graph import (
+    BLOCK_BYTES,
+    REPEAT_BYTES,
     Attributes,
     Node,
     PlanError,
@@ -25,8 +27,6 @@ from simulator.numbers.formats import BF16, FP16, FP32, INT8, UINT8, Format
 from tiling.grid import Shape
 from tiling.ub import round_up
 
-_BLOCK_BYTES: Final = 32
-_REPEAT_BYTES: Final = 256
 _COMPARED_BYTES: Final = 4096
 _CHOSEN_ELEMS: Final = 1024
 _NEGATED_ELEMS: Final = 2048
@@ -42,25 +42,25 @@ def _as_selected(fmt: Format) -> int:
 
 def _compared(blocks: int) -> Callable[[Shape, Format], TileTensor]:
     def scratch(tile: Shape, fmt: Format) -> TileTensor:
-        bits_bytes = round_up(_COMPARED_BYTES // _element_bytes(fmt) // 8, _BLOCK_BYTES)
-        size_bytes = bits_bytes + 3 * _COMPARED_BYTES + blocks * _BLOCK_BYTES
+        bits_bytes = round_up(_COMPARED_BYTES // _element_bytes(fmt) // 8, BLOCK_BYTES)
+        size_bytes = bits_bytes + 3 * _COMPARED_BYTES + blocks * BLOCK_BYTES
         return TileTensor(format=UINT8, shape=(size_bytes,))
 
     return scratch
 
 
 def _chosen(tile: Shape, fmt: Format) -> TileTensor:
-    size_bytes = 2 * _CHOSEN_ELEMS * (_element_bytes(FP16) + _as_selected(fmt)) + 128 + _BLOCK_BYTES
+    size_bytes = 2 * _CHOSEN_ELEMS * (_element_bytes(FP16) + _as_selected(fmt)) + 128 + BLOCK_BYTES
     return TileTensor(format=UINT8, shape=(size_bytes,))
 
 
 def _negated(tile: Shape, fmt: Format) -> TileTensor:
     used_bytes = _NEGATED_ELEMS * (2 + 2 * _as_selected(fmt)) + _NEGATED_ELEMS // 8 + 8
-    return TileTensor(format=INT8, shape=(round_up(used_bytes, _BLOCK_BYTES),))
+    return TileTensor(format=INT8, shape=(round_up(used_bytes, BLOCK_BYTES),))
 
 
 def _rounded(tile: Shape, fmt: Format) -> TileTensor:
-    block_elems = _BLOCK_BYTES // _element_bytes(FP32)
+    block_elems = BLOCK_BYTES // _element_bytes(FP32)
     if fmt is FP32:
         return TileTensor(format=FP32, shape=(block_elems,))
     return TileTensor(format=FP32, shape=(tile[-2], round_up(tile[-1], block_elems)))
@@ -68,7 +68,7 @@ def _rounded(tile: Shape, fmt: Format) -> TileTensor:
 
 def _both(tile: Shape, fmt: Format) -> TileTensor:
     elems = 64
-    size_bytes = _BLOCK_BYTES + 4 * elems * 4 + elems * 2 + 2 * _BLOCK_BYTES
+    size_bytes = BLOCK_BYTES + 4 * elems * 4 + elems * 2 + 2 * BLOCK_BYTES
     return TileTensor(format=UINT8, shape=(size_bytes,))
 
 
@@ -275,13 +275,13 @@ class _Cutter:
         self.next_raw += 1  # upstream makes one more, which nothing uses
         if axis == last:
             row_bytes = extent[-1] * item
-            repeat_elems = _REPEAT_BYTES // item
-            if row_bytes <= _REPEAT_BYTES:
-                tile = (1, _BLOCK_BYTES // item)
-            elif row_bytes <= 2 * _REPEAT_BYTES:
+            repeat_elems = REPEAT_BYTES // item
+            if row_bytes <= REPEAT_BYTES:
+                tile = (1, BLOCK_BYTES // item)
+            elif row_bytes <= 2 * REPEAT_BYTES:
                 tile = (extent[-2] if last else 1, repeat_elems)
             else:
-                tile = (extent[-2] if last else 1, row_bytes // _REPEAT_BYTES // 2 * repeat_elems)
+                tile = (extent[-2] if last else 1, row_bytes // REPEAT_BYTES // 2 * repeat_elems)
             scratch = tile if last else tile[1:]
             outputs.append(self._tensor(self._raw(TileTensor(format=fmt, shape=scratch))))
         else:

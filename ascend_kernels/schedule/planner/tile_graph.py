@@ -16,11 +16,14 @@ from typing import Final
 
 from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
+from tiling.chips import DEFAULT_CHIP
 from tiling.grid import Shape
 
 NO_SUBGRAPH: Final = -1
 _FIRST_CYCLES: Final = 10
-_REPEAT_BYTES: Final = 256
+BLOCK_BYTES: Final = DEFAULT_CHIP.block_bytes
+REPEAT_BYTES: Final = DEFAULT_CHIP.repeat_bytes
+"""Upstream's passes have these two of every chip as constants."""
 _REPEAT_ELEMS: Final = 128
 """The elements that an instruction takes a cycle."""
 
@@ -191,7 +194,7 @@ def in_order(nodes: Sequence[Node], called: Sequence[int] = ()) -> tuple[Node, .
 
 
 def _needed(node: Node, made: Mapping[int, list[Node]], before: Mapping[int, Node]) -> list[Node]:
-    """The nodes that come before one, as often as it reads what they write."""
+    """The nodes that come before one, as often as it reads their results."""
     first = [before[node.number]] if node.number in before else []
     writers = (each for tensor in node.inputs for each in made.get(tensor, ()))
     return [*first, *(each for each in writers if each is not node)]
@@ -216,5 +219,5 @@ def latency_cycles(
     if not decides:
         return 1
     elem_bytes = decides[0][1].dtype.itemsize
-    repeats = -(-max(elems for elems, _ in decides) * elem_bytes // _REPEAT_BYTES)
-    return _FIRST_CYCLES + (repeats - 1) * max(1, _REPEAT_BYTES // elem_bytes // _REPEAT_ELEMS)
+    repeats = -(-max(elems for elems, _ in decides) * elem_bytes // REPEAT_BYTES)
+    return _FIRST_CYCLES + (repeats - 1) * max(1, REPEAT_BYTES // elem_bytes // _REPEAT_ELEMS)

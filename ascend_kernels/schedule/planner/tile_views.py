@@ -22,7 +22,7 @@ from ascend_kernels.schedule.planner.tile_graph import (
 
 
 def merge_views(graph: TileGraph) -> TileGraph:
-    """Merge chains of views and of assembles into one each, and drop what no output needs.
+    """Merge chains of views and of assembles into one each, and drop nodes that no output needs.
 
     Source: pass_utils/merge_view_assemble_utils.cpp, dead_operation_eliminate.cpp.
     """
@@ -97,7 +97,7 @@ def split_raw(graph: TileGraph) -> TileGraph:
 
 
 def split_assembled(graph: TileGraph) -> TileGraph:
-    """Have views of what is assembled of tiles take the tiles themselves, where they are such.
+    """Have views of a tensor assembled of tiles take the tiles themselves, where they match.
 
     Source: tile_graph_pass/graph_optimization/split_large_fanout_tensor.cpp.
 

@@ -24,16 +24,8 @@ from simulator.numbers.rounding import RoundMode
 Formats = Mapping[int, Format]
 _UB, _GM = 0, 15
 _PIPES: Final = {0: "S", 1: "V", 4: "MTE2", 5: "MTE3"}
-_MODES: Final = (
-    None,
-    RoundMode.RINT,
-    RoundMode.ROUND,
-    RoundMode.FLOOR,
-    RoundMode.CEIL,
-    RoundMode.TRUNC,
-    RoundMode.ODD,
-)
-"""By the number in `op_attr_mode`."""
+_MODES: Final = (None, *RoundMode)
+"""By the number in `op_attr_mode`, which is upstream's of the mode."""
 _COMPARISONS: Final = ("eq", "ne", "lt", "le", "gt", "ge")
 _AXES: Final = ("op_attr_AXIS", "op_attr_EXPANDDIM", "op_attr_axis")
 _MARKS: Final = ("PHASE1", "PHASE2")
@@ -41,7 +33,7 @@ _MARKS: Final = ("PHASE1", "PHASE2")
 
 @dataclass(slots=True)
 class LeafText:
-    """A leaf, and what its callers need: the expressions of its copies, the entries of their
+    """A leaf, and the data its callers need: the expressions of its copies, the entries of their
     argument lists that give a valid shape besides, and the tensors in GM that it reshapes, two by
     two, by their place among a call's operands.
     """

@@ -122,7 +122,7 @@ class _Texts:
 
 
 class _FileOf:
-    """Turns what goes wrong with a file into a `DumpError` that names it."""
+    """Turns an error in reading a file into a `DumpError` that names it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -262,7 +262,7 @@ class _Reader:
 
 
 def _attributes(text: str, opening: str, closing: str) -> Iterator[tuple[str, str]]:
-    """The operations of a leaf's text that have an attribute, and what it says."""
+    """The operations of a leaf's text that have an attribute, with its value."""
     for line in text.splitlines():
         before, found, after = line.rpartition(opening)
         named = _NAMED.search(before)

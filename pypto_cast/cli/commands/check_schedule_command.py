@@ -10,7 +10,7 @@ import numpy as np
 import typer
 
 from ascend_kernels.schedule.schedule import Schedule
-from pypto_cast.cli.app import Json
+from pypto_cast.cli.app import Json, refuse_unread
 from pypto_cast.cli.commands.certainty_command import SEPARATOR, kernel_named, saved_arguments
 from pypto_cast.cli.commands.compile_command import (
     Inputs,
@@ -36,6 +36,7 @@ _FOUND = 1
 
 
 def run_check_schedule(
+    context: typer.Context,
     compiled: Annotated[
         str | None,
         typer.Argument(metavar="[FILE::KERNEL]", help="A kernel to compile and check."),
@@ -56,7 +57,7 @@ def run_check_schedule(
     seconds: Seconds = SECONDS,
     json: Json = False,
 ) -> None:
-    """Execute upstream's own tile program, and say OK or what is wrong with it, where.
+    """Execute upstream's own tile program, and print OK or each difference with its place.
 
     Synthetic data if no inputs are named. Exit code 1: something was found; 2: also where a leaf
     cannot be executed, after all that does not depend on it was.
@@ -65,8 +66,9 @@ def run_check_schedule(
         raise ValueError("name either FILE::KERNEL or --upstream-dump DIR")
     if compiled is not None and kernel is not None:
         raise ValueError(f"--kernel is of --upstream-dump; {compiled} is compared with itself")
-    if upstream_dump is not None and shape:
-        raise ValueError("--shape is of FILE::KERNEL; --inputs says the open shapes of a dump")
+    if upstream_dump is not None:
+        reason = "of a dump, which is compiled; --inputs says its open shapes"
+        refuse_unread(context, ("shape", "python", "seconds"), reason)
     named = kernel if kernel is not None and SEPARATOR not in kernel else None
     judge = compiled if kernel is None else kernel
     file, found = None, None
@@ -110,7 +112,7 @@ def run_check_schedule(
 def _given(
     schedule: Schedule, kernel: Kernel | None, inputs: Path | None
 ) -> tuple[list[Array] | None, dict[str, Any]]:
-    """The arrays and the numbers of a file; zeros for what is only written and not in it."""
+    """The arrays and the numbers of a file; zeros for parameters only written and not in it."""
     if inputs is None:
         return None, {}
     if kernel is not None:
