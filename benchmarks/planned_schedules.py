@@ -269,7 +269,7 @@ def _results(
 
 
 def in_brief(result: Result) -> bool:
-    """Tell if the two schedules have equal leaves, tasks, multisets of operations, and peaks."""
+    """Leaves, tasks, multisets of operations and peaks of the two schedules are equal."""
     return not {*result.parts} & {*IN_BRIEF}
 
 

@@ -78,7 +78,7 @@ def tasks_of(schedule: Schedule, body: Body) -> list[Any]:
 
 
 def has_spill(schedule: Schedule) -> bool:
-    """Tell if a task copies to memory of its own."""
+    """True if a task copies to memory of its own."""
     accesses = (x for body in schedule.bodies for task in body.tasks for x in task.accesses)
     return any(not each.tensor and each.offset for each in accesses)
 
