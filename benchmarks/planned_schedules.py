@@ -161,7 +161,7 @@ def judged(case: Case, dumps: Path, python: str | None) -> Result:
 def _reason(error: BaseException) -> str:
     """The text of an error, without the kernel it is of."""
     text = " ".join(str(error).split()).split(": pypto_cast covers")[0]
-    return re.sub(r"^\S+( leaf \d+)?: | at \S+:\d+ in \w+| \(\S+:\d+\)", "", text)[:200]
+    return re.sub(r"^\S+( leaf \d+)?: | at \S+:\d+( in \w+)?| \(\S+:\d+\)", "", text)[:200]
 
 
 def _planned(kernel: Kernel, of: Written, other: Schedule | None) -> Schedule:
@@ -235,13 +235,18 @@ def of_fixtures(dumps: Path) -> Iterator[Case]:
     """The kernels of the tests' dumps, with these dumps."""
     from support.programs.upstream_dumps import DUMPS, NAMES, kernel_of, unpacked
 
+    folder = dumps / "fixtures"
+    folder.mkdir(exist_ok=True)
     for name in NAMES:
-        if not (dumps / name).exists():
-            unpacked(name, dumps)
+        if not (folder / name).exists():
+            unpacked(name, folder)
         text = (DUMPS / f"{name}.py").read_text(encoding="utf-8")
         annotations = kernel_of(name).signature.tensors.values()
         tensors = tuple((each.shape, str(each.dtype)) for each in annotations)
-        yield Case(group="written", kernel=Written(id=name, name=name, text=text, tensors=tensors))
+        yield Case(
+            group="written",
+            kernel=Written(id=f"fixtures/{name}", name=name, text=text, tensors=tensors),
+        )
 
 
 def _results(
