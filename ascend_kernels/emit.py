@@ -1,4 +1,4 @@
-"""Emits what the C++ side and AscendC's Python repeat of the tables.
+"""Emits the parts of the tables that the C++ side and AscendC's Python repeat.
 
 python -m ascend_kernels.emit            writes the three files below
 python -m ascend_kernels.emit --check    fails if a file is not what would be written

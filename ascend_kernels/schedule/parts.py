@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ascend_kernels.schedule.part_types import Part, check_fields
 from ascend_kernels.schedule.scalars import Scalar, elements_read
 from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
@@ -26,7 +27,7 @@ COPIES: Final = ("COPY_IN", "TRANSPOSE_MOVEIN", *OUTWARD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
+class Parameter(Part):
     """A tensor of the kernel's signature.
 
     Attributes:
@@ -44,7 +45,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Temporary:
+class Temporary(Part):
     """A tensor in GM through which tasks pass results.
 
     Each has memory of its own here, but for reshapes and slots. Upstream's pass 35
@@ -75,7 +76,7 @@ class Temporary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Buffer:
+class Buffer(Part):
     """A range of bytes in UB, and its lifetime.
 
     Attributes:
@@ -93,7 +94,7 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TileOperand:
+class TileOperand(Part):
     """A tile in UB, or one that a task has in GM.
 
     Attributes:
@@ -121,7 +122,7 @@ class TileOperand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flag:
+class Flag(Part):
     """The pipes and the event of a sync; a barrier has one pipe twice and no event."""
 
     setter: str
@@ -130,7 +131,7 @@ class Flag:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TileOperation:
+class TileOperation(Part):
     """One tile operation, or a sync.
 
     Attributes:
@@ -166,6 +167,7 @@ class TileOperation:
     line: int = 0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.scalar is not None and math.isnan(self.scalar):
             # A tuple takes one object as equal to itself, so that operations of NaN compare equal.
             object.__setattr__(self, "scalar", math.nan)
@@ -182,7 +184,7 @@ class TileOperation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leaf:
+class Leaf(Part):
     """The tile program of a core.
 
     Attributes:
@@ -221,7 +223,7 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class Access(Part):
     """A box of a tensor in GM that a task copies from or to.
 
     Attributes:
@@ -237,7 +239,7 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class Task(Part):
     """One run of a leaf.
 
     Attributes:
@@ -252,7 +254,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Body:
+class Body(Part):
     """The tasks that one run of a loop's body, or of the kernel, hands to the cores.
 
     Attributes:
@@ -267,14 +269,14 @@ class Body:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Run(Part):
     """A run of a body, by its place in the schedule."""
 
     body: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loop:
+class Loop(Part):
     """A loop over the steps in it.
 
     Attributes:
@@ -291,7 +293,7 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Branch:
+class Branch(Part):
     """Steps under a condition.
 
     Attributes:
@@ -306,7 +308,7 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Renewal:
+class Renewal(Part):
     """Slots get new memory: a tensor that is written in parts is declared here.
 
     Attributes:
@@ -319,7 +321,7 @@ class Renewal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Barrier:
+class Barrier(Part):
     """All tasks before it are done when one behind it begins."""
 
 

@@ -359,8 +359,6 @@ class Lowering:
         def lowered(operation: TileOperation) -> TileInstruction:
             if operation.flag is not None:
                 return _sync(operation)
-            if not operation.outputs:
-                raise ValueError("it writes no tile")
             ends = operation.outputs[0], (*operation.inputs, operation.outputs[0])[0]
             return _step(
                 operation,
@@ -381,7 +379,9 @@ class Lowering:
                 raise type(error)(f"{text}{operation.at}: {error}") from None
 
         def where(index: int) -> str:
-            return f"operation {index} {program[index]}{leaf.operations[index].at}"
+            operation = leaf.operations[index]
+            at = operation.at if operation.flag is None else _beside(leaf.operations, index)
+            return f"operation {index} {program[index]}{at}"
 
         return TileTask(
             name=leaf.name,
@@ -456,6 +456,21 @@ def not_executed(leaf: Leaf, isa: str) -> str:
         if operand.buffer is None and operand.access is None
     )
     return f"{leaf.name} has {', '.join(in_gm)} between tensors in GM" if in_gm else ""
+
+
+def _beside(operations: Sequence[TileOperation], index: int) -> str:
+    """The operation that a sync is for, which has the source line: of its pipe, the nearest."""
+    flag = operations[index].flag
+    assert flag is not None
+    is_set = operations[index].opcode == "SYNC_SRC"
+    pipe = flag.setter if is_set else flag.waiter
+    places = range(index - 1, -1, -1) if is_set else range(index + 1, len(operations))
+    beside = (x for x in places if operations[x].flag is None and operations[x].pipe == pipe)
+    if (found := next(beside, None)) is None:
+        return ""
+    other = operations[found]
+    place = f", {other.place}" if other.place else ""
+    return f" ({'behind' if is_set else 'before'} operation {found} {other.opcode}{place})"
 
 
 def _sync(operation: TileOperation) -> SetFlag | WaitFlag | PipeBarrier:

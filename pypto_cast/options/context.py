@@ -78,7 +78,8 @@ class Options:
             False saturates them: overflow and infinity become the largest number, NaN becomes +0.
         chip: whose UB and cores the plan is made for.
         fidelity: "fast" takes all tiles of a cast together; "instructions" executes every
-            instruction of its tile program. The bits are the same.
+            instruction of its tile program, of a kernel those of its planned schedule. The bits
+            are the same, but for what the order of a schedule's sums decides.
         copy_completion: at fidelity "instructions", copies complete as late as the flags allow
             ("latest") or as early ("earliest"). The bits are the same.
         exact: convert by the definition instead of the fast paths. The bits are the same.

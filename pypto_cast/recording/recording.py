@@ -96,6 +96,8 @@ class Recording:
         release_dependence: the operations that another release carries out otherwise or refuses,
             with the dtype of their operands.
         doubts_release: one of them took no choice for granted, the release neither.
+        plan: plans the schedule of the outermost kernel; None where it is recorded for that.
+        refusal: the reason for which none is planned; None where one is, "" if not tried.
     """
 
     kernel: str
@@ -118,6 +120,8 @@ class Recording:
     identity: object = field(default_factory=object)
     release_dependence: dict[Cause, DataType] = field(default_factory=dict)
     doubts_release: bool = False
+    plan: Callable[[], object] | None = None
+    refusal: str | None = ""
 
     def __post_init__(self) -> None:
         if self.by_documents:
@@ -349,6 +353,23 @@ def is_for_plan() -> bool:
     """True where the running kernel is recorded to plan its schedule."""
     running = current()
     return running is not None and running.keeps_parts
+
+
+def plan_refusal() -> str | None:
+    """The reason for which no schedule decides what fits in UB here; "" outside kernels.
+
+    None where a schedule decides that: the kernel's is planned, or the kernel is recorded for it.
+    """
+    running = current()
+    if running is None or (running.plan is None and not running.keeps_parts):
+        return ""
+    if running.refusal == "" and running.plan is not None:
+        try:
+            running.plan()
+            running.refusal = None
+        except (TypeError, ValueError) as error:
+            running.refusal = str(error)
+    return None if running.keeps_parts else running.refusal
 
 
 def refuse_plan(what: str, reason: str) -> None:

@@ -66,8 +66,8 @@ def issued(graph: LeafGraph, order: Sequence[OrderEntry], ub_bytes: int) -> Issu
     Raises:
         ValueError: an operation, or the buffers that live at one moment, do not fit.
     """
-    _check_each(graph, ub_bytes)
     issues = Issues(graph, order)
+    _check_each(issues, ub_bytes)
     spills = Spills(issues)
     _one_after_another(issues, spills, ub_bytes)
     issues.link()
@@ -76,16 +76,21 @@ def issued(graph: LeafGraph, order: Sequence[OrderEntry], ub_bytes: int) -> Issu
     return _leaf_of(graph, _needed(rounds.started), rounds.addresses, issues.sizes)
 
 
-def _check_each(graph: LeafGraph, ub_bytes: int) -> None:
-    sizes = graph.buffer_bytes
-    for each in sorted(graph.operations, key=lambda one: not one.line):  # a copy has no line
-        reads = {tile.buffer for tile in each.inputs if tile.buffer is not None}
-        writes = {tile.buffer for tile in each.outputs if tile.buffer is not None} - reads
-        read, written = (sum(map(sizes.__getitem__, buffers)) for buffers in (reads, writes))
-        if read + written > ub_bytes:
+def _check_each(issues: Issues, ub_bytes: int) -> None:
+    """Refuse an operation whose operands do not fit, one with a line before copies for it."""
+    for issue in sorted(
+        issues.order, key=lambda each: not (each.operation and each.operation.line)
+    ):
+        held = {
+            tensor.buffer: (tensor.writers or [issue])[0]
+            for tensor in (*issue.writes, *issue.reads)
+            if tensor.buffer is not None
+        }
+        if sum(map(issues.sizes.__getitem__, held)) > ub_bytes:
+            parts = ", ".join(f"{issues.sizes[k]} B of {each.text}" for k, each in held.items())
             raise ValueError(
-                f"{each.opcode}{each.at} reads {read} B and writes {written} B of UB, which has "
-                f"{ub_bytes}; a smaller tile would fit"
+                f"{issue.text} holds {parts} in UB, which has {ub_bytes} B; a smaller tile would "
+                "fit"
             )
 
 

@@ -74,6 +74,16 @@ class Issue:
     def is_view(self) -> bool:
         return self.opcode in VIEWS
 
+    @property
+    def text(self) -> str:
+        """The opcode with its line; of a copy, which has none, that of what it is made for."""
+        if self.operation is None:
+            return "an allocation"
+        near = (each.operation for each in (self, *self.followers.values(), *self.needs.values()))
+        named = next((each for each in near if each is not None and each.line), self.operation)
+        text = f"{named.opcode}{named.at}"
+        return text if named is self.operation else f"{self.opcode} for {text}"
+
 
 class Issues:
     """All issues of a leaf in their order.
@@ -195,10 +205,12 @@ def _buffers(issue: Issue) -> list[int]:
 
 def _issues_of(graph: LeafGraph) -> list[Issue]:
     tensors: dict[int, Tensor] = {}
+    in_gm: dict[int, list[Issue]] = {}
 
     def tensor_of(operand: TileOperand, number: int) -> Tensor:
-        if operand.buffer is None:
-            return Tensor(operand=operand, buffer=None)
+        if operand.buffer is None:  # every copy is an access of its own
+            writers = [] if number < 0 else in_gm.setdefault(number, [])
+            return Tensor(operand=operand, buffer=None, writers=writers)
         return tensors.setdefault(number, Tensor(operand=operand, buffer=operand.buffer))
 
     made = []

@@ -50,12 +50,7 @@ def first_order(graph: LeafGraph, allocations: Sequence[int]) -> tuple[OrderEntr
     for index, operation in enumerate(graph.operations):
         steps.append(index)
         needs.append(
-            {
-                base + writer
-                for number, each in zip(graph.reads[index], operation.inputs, strict=True)
-                if each.buffer is not None
-                for writer in writers[number]
-            }
+            {base + writer for number in graph.reads[index] for writer in writers.get(number, ())}
             | {place[each.buffer] for each in operation.outputs if each.buffer is not None}
         )
     visited = _visited(needs, [_class_of(graph.operations, step) for step in steps])

@@ -97,11 +97,11 @@ class Spills:
         (buffer,) = wanted.buffers
         target = next(iter(wanted.followers.values()), wanted)
         held = ", ".join(
-            f"{stop - start} B of {_called(self.holders[each])}"
+            f"{stop - start} B of {self.holders[each].text}"
             for each, (start, stop) in space.held.items()
         )
         return (
-            f"{_called(target)} needs {self._issues.sizes[buffer]} B more in UB, where there are "
+            f"{target.text} needs {self._issues.sizes[buffer]} B more in UB, where there are "
             f"{held}; a smaller tile would fit"
         )
 
@@ -124,7 +124,7 @@ class Spills:
     ) -> None:
         if holder.opcode == "ASSEMBLE":
             raise ValueError(
-                f"{_called(holder)}: what is assembled in UB would be spilled, which upstream's "
+                f"{holder.text}: what is assembled in UB would be spilled, which upstream's "
                 f"release {RELEASE} copies in again from wrong addresses; a smaller tile would fit"
             )
         issues = self._issues
@@ -226,9 +226,3 @@ def _move_views(tensor: Tensor, holder: Issue, moved: Tensor) -> None:
             else:
                 _move_views(writer.reads[0], holder, moved)
             tensor.buffer = writer.reads[0].buffer
-
-
-def _called(issue: Issue) -> str:
-    if issue.operation is None:
-        return "an allocation"
-    return f"{issue.opcode}{issue.operation.at}"

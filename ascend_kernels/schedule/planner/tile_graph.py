@@ -76,6 +76,7 @@ class Attributes:
         scalar: the number beside the tiles.
         scalar_first: it is the first operand.
         axis: of a reduction or an expansion.
+        axes: that are exchanged.
         function: of a comparison.
         offset: of a view, an assemble or a copy, in the larger tensor.
         is_nested: of a view, that its valid extents are told as those of a part of a part.
@@ -87,6 +88,7 @@ class Attributes:
     scalar: float | None = None
     scalar_first: bool = False
     axis: int = -1
+    axes: tuple[int, ...] = ()
     function: str = ""
     offset: Shape = ()
     is_nested: bool = False

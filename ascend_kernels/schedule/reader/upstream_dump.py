@@ -35,7 +35,7 @@ from ascend_kernels.schedule.reader.dump_leaves import Formats, LeafReader, Leaf
 from ascend_kernels.schedule.reader.dump_scalars import Resolve
 from ascend_kernels.schedule.reader.dump_slots import Slots, renewed, slots_of
 from ascend_kernels.schedule.scalars import Scalar
-from ascend_kernels.schedule.schedule import Schedule
+from ascend_kernels.schedule.schedule import DUMP, Schedule
 from tiling.chips import chip_named
 from tiling.input_files import regular
 
@@ -196,7 +196,7 @@ class _Reader:
             kernel=kernel,
             release=release,
             chip=CHIP,
-            origin="upstream's dump",
+            origin=DUMP,
             parameters=tuple(parameters[name] for name in arguments if name in parameters),
             leaves=tuple(listed[place] for place in used),
             bodies=tuple(

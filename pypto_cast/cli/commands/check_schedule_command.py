@@ -25,9 +25,9 @@ from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.report import terminal
 from pypto_cast.report.report import Report, plain
-from pypto_cast.report.text_format import printable
+from pypto_cast.report.text_format import plural, printable
 from pypto_cast.tensors.array_files import npz_arrays, with_dtype
-from pypto_cast.testing.schedule_checks import Array, assert_schedule_ok, unknown_lines
+from pypto_cast.testing.schedule_checks import Array, check, unknown_lines
 from pypto_cast.upstream.import_alias import as_pypto
 from pypto_cast.upstream.schedule_reader import read_schedule
 from pypto_cast.upstream.wheel_compile import SECONDS, compile_kernel
@@ -55,12 +55,14 @@ def run_check_schedule(
     shape: Shapes = None,
     python: Python = "python3",
     seconds: Seconds = SECONDS,
+    strict: Annotated[bool, typer.Option("--strict", help="Treat a doubt as an error.")] = False,
     json: Json = False,
 ) -> None:
     """Execute upstream's own tile program, and print OK or each difference with its place.
 
     Synthetic data if no inputs are named. Exit code 1: something was found; 2: also where a leaf
-    cannot be executed, after all that does not depend on it was.
+    cannot be executed, after all that does not depend on it was. A doubt, a flag that may be set
+    again before the wait for its last set is over, is counted and listed.
     """
     if (compiled is None) == (upstream_dump is None):
         raise ValueError("name either FILE::KERNEL or --upstream-dump DIR")
@@ -92,17 +94,25 @@ def run_check_schedule(
     unknown = () if found is None else unknown_lines(schedule, found, arrays, numbers)
     notes = [f"the dump knows no operation of {', '.join(unknown)}"] if unknown else []
     wrong = None
+    doubts: list[str] = []
     try:
-        assert_schedule_ok(schedule, found, arrays, numbers)
+        check(schedule, found, arrays, numbers, doubt=None if strict else doubts.append)
     except AssertionError as error:
         wrong = str(error)
     said = figures(schedule)
     compared = "every guard" if found is None else "every guard and the tensor level"
+    doubted = f"; {plural(len(doubts), 'doubt')}" if doubts else ""
     report = Report(
         kind="check-schedule",
-        title="" if wrong else f"OK: {schedule.kernel}, {counted(said)}, by {compared}",
-        facts=plain(**said, judged_by=compared, found=wrong, unknown_lines=list(unknown)),
-        notes=(*([wrong] if wrong else []), *notes),
+        title="" if wrong else f"OK: {schedule.kernel}, {counted(said)}, by {compared}{doubted}",
+        facts=plain(
+            **said,
+            judged_by=compared,
+            found=wrong,
+            unknown_lines=list(unknown),
+            doubts=doubts,
+        ),
+        notes=(*([wrong] if wrong else []), *(f"doubt: {each}" for each in doubts), *notes),
     )
     terminal.show(report, as_json=json)
     if wrong is not None:

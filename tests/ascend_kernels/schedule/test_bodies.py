@@ -289,6 +289,12 @@ def test_numbers_that_json_lacks_are_read_back_equal(scalar: str, tmp_path: Path
     ("name", "opcode", "changed", "says"),
     [
         ("softmax", "ROWSUM_SINGLE", {"axis": 0}, "reduces the last of 2 axes, not axis 0"),
+        (
+            "softmax",
+            "EXPAND",
+            {"axis": 0},
+            r"repeats axis 0 of \(32, 1\), which gives no \(32, 256\)",
+        ),
         ("column_sum", "ROWSUMLINE", {"axis": 99}, r"names \[99\] as axes"),
         ("running_sums", "CUM_SUM", {"axis": -99}, r"names \[-99\] as axes"),
         ("gathered", "GATHER_ELEMENT", {"axis": 99}, r"names \[99\] as axes"),
