@@ -224,10 +224,10 @@ def padded(graph: TileGraph, parts: Mapping[int, _Part]) -> Mapping[int, Shape]:
     reads = [(node, tensor) for node in graph.nodes for tensor in node.inputs]
     writes = [(node, tensor) for node in graph.nodes for tensor in node.outputs]
     for node, tensor in (*reads, *writes):
-        if tensor in parts and parts[tensor].raw not in found:
-            whole = graph.tensors[parts[tensor].raw].shape
-            last = round_up(whole[-1], _padded_row(graph, node, graph.tensors[tensor]))
-            found[parts[tensor].raw] = (*whole[:-1], last)
+        if tensor in parts and parts[tensor].raw == tensor and tensor not in found:
+            *outer, last = graph.tensors[tensor].shape
+            row = _padded_row(graph, node, graph.tensors[tensor])
+            found[tensor] = (*outer, round_up(last, row))
     visited: set[int] = set()
     for node, tensor in reads:
         if tensor in visited or tensor not in parts:
