@@ -10,8 +10,12 @@ from typing import Any, overload
 
 from ascend_kernels import npu
 from ascend_kernels.npu import RunMode
-from ascend_kernels.schedule.planner.kernel_plan import planned_schedule
-from ascend_kernels.schedule.planner.tile_graph import PlanError, TileGraph
+from ascend_kernels.schedule.planner.kernel_plan import check_shapes, planned_schedule
+from ascend_kernels.schedule.planner.tile_graph import (
+    KernelGraphs,
+    PlanError,
+    TileGraph,
+)
 from ascend_kernels.schedule.schedule import Schedule
 from pypto_cast.call_sites import Place, asked_at, silenced
 from pypto_cast.cast.npu import HostCopies
@@ -39,6 +43,7 @@ from pypto_cast.kernel.tensor_graph import tensor_graphs
 from pypto_cast.options.context import Settings, current, options, running_on
 from pypto_cast.options.hints import GROUPS, merged
 from pypto_cast.recording import recording, steps, tally
+from pypto_cast.recording.plan_tape import PlanTape
 from pypto_cast.recording.recording import Recording
 from pypto_cast.tensors.arguments import TensorAnnotation
 from pypto_cast.tensors.arrays import array_of, check_contiguous
@@ -155,9 +160,15 @@ class Kernel:
             own.count(outputs)
 
     def _recording(
-        self, *, executes: bool = True, bounds: bool = False, by_documents: bool = False
+        self,
+        *,
+        executes: bool = True,
+        bounds: bool = False,
+        by_documents: bool = False,
+        tape: PlanTape | None = None,
     ) -> Recording:
         return Recording(
+            tape=tape,
             kernel=self._signature.kernel,
             executes=executes,
             bounds=bounds,
@@ -272,19 +283,25 @@ class Kernel:
     def tensor_graphs(self, *arguments: Any, **named: Any) -> tuple[TileGraph, ...]:
         """The operations of a call by their tile opcodes, over whole tensors; see `program`.
 
-        One graph of each iteration of a loop. AutoCast's casts are those of the release of
-        `options(release=)`.
+        One graph of each run of operations that is compiled by itself, as each path through a
+        loop's body is. AutoCast's casts are those of the release of `options(release=)`.
 
         Raises:
             PlanError: an operation whose tile opcodes are not known, or control flow that is not
                 planned; names its line.
         """
-        own = self._recording(executes=False)
-        own.calls, own.keeps_parts = [], True
+        return self._graphs(*arguments, **named).graphs
+
+    def _graphs(self, *arguments: Any, **named: Any) -> KernelGraphs:
+        tape = PlanTape()
+        own = self._recording(executes=False, tape=tape)
         with recording.running(own):
-            self._run(own, arguments, named)
-        count = len(self._signature.tensors)
-        return tensor_graphs(self._function, own.calls, current().release, parameters=count)
+            try:
+                self._run(own, arguments, named)
+            except NameError as error:  # what another path, or the iteration before, assigns
+                raise PlanError(f"{self._signature.kernel}: {error}, on one path") from None
+            count = len(self._signature.tensors)
+            return tensor_graphs(self._function, tape.events, current().release, parameters=count)
 
     def schedule(self, *arguments: Any, **named: Any) -> Schedule:
         """The tile program of a call as upstream's compiler would make it: tasks, UB, flags.
@@ -294,9 +311,8 @@ class Kernel:
         not looked at. `Schedule.run` executes it, as `options(schedule=)` does in a call.
 
         Raises:
-            PlanError: an operation that is not planned, a loop as long as a dynamic dimension or
-                as a number of the data, or more in UB at one moment than it holds; names operation
-                and line. Nothing is planned in part.
+            PlanError: an operation or a control flow that is not planned, or more in UB at one
+                moment than it holds; names operation and line. Nothing is planned in part.
             ValueError: options that a schedule does not follow.
         """
         check_options(self._signature)
@@ -305,12 +321,13 @@ class Kernel:
                 f"{self._signature.kernel}: its source cannot be read, and the plan goes by the "
                 "names in it; define the kernel in a file"
             )
-        graphs = self.tensor_graphs(*arguments, **named)
         values, _ = self._signature.split(arguments, named)
         given = zip(self._signature.tensors, values, strict=True)
+        tensors = {name: _format_and_shape(name, value) for name, value in given}
+        check_shapes(self._signature.kernel, tensors)
         return planned_schedule(
-            graphs,
-            {name: _format_and_shape(name, value) for name, value in given},
+            self._graphs(*arguments, **named),
+            tensors,
             kernel=self._signature.kernel,
             release=current().release,
             chip=current().chip,

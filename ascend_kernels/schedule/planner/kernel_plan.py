@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from ascend_kernels.schedule.parts import Access, Parameter, Run, Task
+from ascend_kernels.schedule.parts import (
+    Access,
+    Branch,
+    Loop,
+    Parameter,
+    Run,
+    Step,
+    Task,
+    numbers_read,
+)
 from ascend_kernels.schedule.planner.addresses import Copy
 from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
 from ascend_kernels.schedule.planner.leaf_plan import PlannedLeaf, plan_leaf
 from ascend_kernels.schedule.planner.subgraphs import TiledKernel
-from ascend_kernels.schedule.planner.tile_graph import PlanError, TileGraph
+from ascend_kernels.schedule.planner.tile_graph import KernelGraphs, PlanError
 from ascend_kernels.schedule.planner.tiled_kernel import tiled_kernel
 from ascend_kernels.schedule.schedule import Schedule
 from simulator.numbers.formats import Format
@@ -18,8 +27,22 @@ from tiling.chips import Chip
 from tiling.grid import Shape
 
 
+def check_shapes(kernel: str, tensors: Mapping[str, tuple[Format, Shape]]) -> None:
+    """Refuse a tensor without elements.
+
+    Raises:
+        PlanError: names it.
+    """
+    for name, (_, shape) in tensors.items():
+        if min(shape, default=0) < 1:
+            raise PlanError(
+                f"{kernel}: {name} has the shape {list(shape)}; a schedule takes a positive length "
+                "of each dimension"
+            )
+
+
 def planned_schedule(
-    graphs: Sequence[TileGraph],
+    given: KernelGraphs,
     tensors: Mapping[str, tuple[Format, Shape]],
     *,
     kernel: str,
@@ -29,8 +52,7 @@ def planned_schedule(
     """Plan a kernel as upstream's compiler does.
 
     Args:
-        graphs: its operations over whole tensors, with AutoCast's casts; one graph for each run of
-            operations that is compiled by itself.
+        given: its operations over whole tensors, with AutoCast's casts.
         tensors: of its signature, in its order.
         kernel: its name.
         release: of upstream's, whose AutoCast's casts are in the graphs.
@@ -40,35 +62,55 @@ def planned_schedule(
         PlanError: an operation that is not planned, more in UB at one moment than it holds, or a
             kernel without an operation; names operation and line.
     """
-    for name, (_, shape) in tensors.items():
-        if min(shape, default=0) < 1:
-            raise PlanError(
-                f"{kernel}: {name} has the shape {list(shape)}; a schedule takes a positive length "
-                "of each dimension"
-            )
-    tiled = tiled_kernel(
-        [graph for graph in graphs if graph.outputs], kernel, cores=chip.vector_cores
-    )
+    kept = [place for place, graph in enumerate(given.graphs) if graph.outputs]
+    graphs = [given.graphs[place] for place in kept]
+    tiled = tiled_kernel(graphs, kernel, cores=chip.vector_cores)
     if not tiled.leaves:
         raise PlanError(f"{kernel}: no operation of it writes an output, so there is no task")
     leaves = [
         _planned_leaf(f"{kernel} leaf {place}", graph, chip.ub_bytes)
         for place, graph in enumerate(tiled.leaves)
     ]
-    bodies = (
+    bodies = tuple(
         replace(body, tasks=tuple(_issued(task, leaves) for task in body.tasks))
         for body in tiled.bodies
     )
+    steps = _kept(given.steps, {place: number for number, place in enumerate(kept)})
+    parameters = _parameters(tensors, tiled, given.open_axes, numbers_read(bodies, steps))
+    for each in parameters:
+        if each.is_written and each.name in numbers_read(bodies, steps):
+            raise PlanError(
+                f"{kernel}: numbers of {each.name} are read as bounds or offsets, and tasks write "
+                "it, which is not planned"
+            )
     return Schedule(
         kernel=kernel,
         release=release,
         chip=chip.name,
         origin="planner",
-        parameters=_parameters(tensors, tiled),
+        parameters=parameters,
         leaves=tuple(each.leaf for each in leaves),
-        bodies=tuple(bodies),
-        steps=tuple(Run(body=place) for place in range(len(tiled.bodies))),
+        bodies=bodies,
+        steps=steps,
     )
+
+
+def _kept(steps: Sequence[Step], places: Mapping[int, int]) -> tuple[Step, ...]:
+    """The steps that run a body which has a task, and what goes with them."""
+    made: list[Step] = []
+    for step in steps:
+        match step:
+            case Run(body=body):
+                made += [Run(body=places[body])] if body in places else []
+            case Loop(steps=inner):
+                kept = _kept(inner, places)
+                made += [replace(step, steps=kept)] if kept else []
+            case Branch(steps=inner, otherwise=others):
+                held, failed = _kept(inner, places), _kept(others, places)
+                made += [replace(step, steps=held, otherwise=failed)] if held or failed else []
+            case _:
+                made.append(step)
+    return tuple(made)
 
 
 def _planned_leaf(name: str, graph: LeafGraph, ub_bytes: int) -> PlannedLeaf:
@@ -83,7 +125,9 @@ def _issued(task: Task, leaves: Sequence[PlannedLeaf]) -> Task:
     if task.leaf is None:
         return task
     copies = leaves[task.leaf].copies
-    return replace(task, accesses=tuple(_access(copy, task) for copy in copies))
+    given = sum(len(each.offset) > 0 for each in task.accesses)
+    moved = (_access(copy, task) for copy in copies)
+    return replace(task, accesses=(*moved, *task.accesses[given:]))
 
 
 def _access(copy: Copy, task: Task) -> Access:
@@ -93,7 +137,10 @@ def _access(copy: Copy, task: Task) -> Access:
 
 
 def _parameters(
-    tensors: Mapping[str, tuple[Format, Shape]], tiled: TiledKernel
+    tensors: Mapping[str, tuple[Format, Shape]],
+    tiled: TiledKernel,
+    open_axes: Mapping[str, frozenset[int]],
+    numbers: Collection[str],
 ) -> tuple[Parameter, ...]:
     lies_in = {
         each.name: each.alias for body in tiled.bodies for each in body.temporaries if each.alias
@@ -116,7 +163,14 @@ def _parameters(
     )
     return tuple(
         Parameter(
-            name=name, format=fmt, shape=shape, is_read=name in read, is_written=name in written
+            name=name,
+            format=fmt,
+            shape=tuple(
+                ("extent", name, axis) if axis in open_axes.get(name, ()) else extent
+                for axis, extent in enumerate(shape)
+            ),
+            is_read=name in read or name in numbers,
+            is_written=name in written,
         )
         for name, (fmt, shape) in tensors.items()
     )

@@ -12,12 +12,14 @@ from typing import Final
 from ascend_kernels.schedule.parts import (
     Access,
     Body,
+    Scalars,
     Task,
     Temporary,
     TileOperand,
     TileOperation,
 )
-from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
+from ascend_kernels.schedule.planner.leaf_graph import LeafGraph, operation_cycles
+from ascend_kernels.schedule.planner.open_extents import GIVES_EXTENTS, inferred
 from ascend_kernels.schedule.planner.tile_graph import (
     Attributes,
     Memory,
@@ -151,10 +153,11 @@ def eliminate_common(graph: TileGraph) -> TileGraph:
         identity = (
             held.format.name,
             held.shape,
+            held.valid if _tells_extents(writers[0]) else (),
             *sorted(_identity(each, writers[0].outputs.index(tensor)) for each in writers),
         )
         first = known.setdefault(identity, tensor)
-        if first == tensor or held.memory is Memory.ARGUMENT:
+        if first == tensor or held.memory in (Memory.ARGUMENT, Memory.SLOT):
             continue
         if not users.get(first) or not users.get(tensor):
             continue
@@ -167,6 +170,11 @@ def eliminate_common(graph: TileGraph) -> TileGraph:
         users = {**users, first: [*users[first], *users[tensor]]}
     kept = [node for number, node in nodes.items() if number not in dropped]
     return alive(replace(graph, nodes=in_order(kept)))
+
+
+def _tells_extents(node: Node) -> bool:
+    """True for a node with the extents of its result among its attributes."""
+    return node.opcode in ("VIEW", "COPY_IN") or TILE_OPCODES[node.opcode].work in GIVES_EXTENTS
 
 
 def _identity(node: Node, output: int) -> tuple[str, tuple[int, ...], str, int, int]:
@@ -199,7 +207,7 @@ def parts_of_raw(graph: TileGraph) -> Mapping[int, _Part]:
                 part, whole = whole, part
             if part in inside or whole == part:
                 raise PlanError(f"{node.place}: a tile that lies in two others is not planned")
-            inside[part] = whole, node.attributes.offset
+            inside[part] = whole, _known(node)
     found = {}
     for tensor, held in enumerate(graph.tensors):
         raw, offset = tensor, (0,) * len(held.shape)
@@ -209,6 +217,18 @@ def parts_of_raw(graph: TileGraph) -> Mapping[int, _Part]:
         if held.memory is Memory.UB:
             found[tensor] = _Part(raw, offset)
     return found
+
+
+def _known(node: Node) -> Shape:
+    """The offset of a part in UB.
+
+    Raises:
+        PlanError: it is known only when the kernel runs.
+    """
+    offset = tuple(each for each in node.attributes.offset if isinstance(each, int))
+    if len(offset) < len(node.attributes.offset):
+        raise PlanError(f"{node.place}: a part at a place known only when the kernel runs, in UB")
+    return offset
 
 
 def padded(graph: TileGraph, parts: Mapping[int, _Part]) -> Mapping[int, Shape]:
@@ -258,7 +278,7 @@ class TiledKernel:
     bodies: tuple[Body, ...]
 
 
-def split(graph: TileGraph, name: str) -> TiledKernel:
+def split(graph: TileGraph, name: str, *, is_open: bool = False) -> TiledKernel:
     """Make a leaf of each kind of subgraph, and a task of each subgraph.
 
     Subgraphs that are equal but for the places of their copies share the leaf of the first
@@ -267,7 +287,10 @@ def split(graph: TileGraph, name: str) -> TiledKernel:
     Args:
         graph: with copies, sorted.
         name: of the body.
+        is_open: some extents of the kernel are known only when it runs, so that leaves take those
+            of their tiles from the task.
     """
+    extents = inferred(graph, in_order(graph.nodes), lambda node: _extents(graph, node))
     raw = parts_of_raw(graph)
     shapes = padded(graph, raw)
     parts: dict[int, list[Node]] = {}
@@ -285,16 +308,35 @@ def split(graph: TileGraph, name: str) -> TiledKernel:
             tasks.append((None, ()))
             continue
         leaf = leaves.setdefault(identity, len(made))
-        copies = [each for each in walked if each.opcode in ("COPY_IN", "COPY_OUT")]
+        asking = [each for each in walked if _is_copy(each) or _asks_extents(graph, each)]
         if leaf == len(made):
-            made.append(_leaf(graph, ordered, raw, shapes))
-            places = [each.number for each in ordered if each in copies]
-            orders.append([places.index(each.number) for each in copies])
-        accesses: list[Access | None] = [None] * len(copies)
-        for place, node in zip(orders[leaf], copies, strict=True):
-            accesses[place] = _access(graph, node, temporaries)
+            made.append(_leaf(graph, ordered, raw, shapes, is_open=is_open))
+            places = [each.number for each in _by_access(asking, ordered)]
+            orders.append([places.index(each.number) for each in asking])
+        accesses: list[Access | None] = [None] * len(asking)
+        for place, node in zip(orders[leaf], asking, strict=True):
+            accesses[place] = _access(graph, node, temporaries, extents)
         tasks.append((leaf, tuple(each for each in accesses if each is not None)))
     return TiledKernel(leaves=tuple(made), bodies=(_body(graph, name, tasks, temporaries),))
+
+
+def _extents(graph: TileGraph, node: Node) -> Scalars:
+    return graph.tensors[node.outputs[0]].extents
+
+
+def _is_copy(node: Node) -> bool:
+    return node.opcode in ("COPY_IN", "COPY_OUT")
+
+
+def _asks_extents(graph: TileGraph, node: Node) -> bool:
+    """True for an operation, no copy, whose extents its task says."""
+    work = TILE_OPCODES[node.opcode].work if node.opcode in TILE_OPCODES else None
+    return work in GIVES_EXTENTS and graph.tensors[node.outputs[0]].is_open
+
+
+def _by_access(asking: Sequence[Node], ordered: Sequence[Node]) -> list[Node]:
+    """The nodes with an access, in order: copies first."""
+    return sorted((each for each in ordered if each in asking), key=lambda x: not _is_copy(x))
 
 
 def _temporaries(graph: TileGraph, body: str) -> Mapping[int, Temporary]:
@@ -302,7 +344,7 @@ def _temporaries(graph: TileGraph, body: str) -> Mapping[int, Temporary]:
         tensor
         for node in graph.nodes
         for tensor in (*node.inputs, *node.outputs)
-        if graph.tensors[tensor].memory is Memory.TEMPORARY
+        if graph.tensors[tensor].memory in (Memory.TEMPORARY, Memory.SLOT)
     )
     names = {tensor: f"{body} temporary {place}" for place, tensor in enumerate(tensors)}
     aliases = {}
@@ -313,14 +355,24 @@ def _temporaries(graph: TileGraph, body: str) -> Mapping[int, Temporary]:
                 source, target = target, source
             aliases[target] = names.get(source, graph.tensors[source].name)
     return {
-        tensor: Temporary(
-            name=name,
-            format=graph.tensors[tensor].format,
-            shape=graph.tensors[tensor].shape,
-            alias=aliases.get(tensor, ""),
-        )
+        tensor: _temporary(graph.tensors[tensor], name, aliases.get(tensor, ""), made)
         for tensor, name in names.items()
+        for made in [any(tensor in node.outputs for node in graph.nodes)]
     }
+
+
+def _temporary(held: TileTensor, name: str, alias: str, made: bool) -> Temporary:
+    if held.slot is None:
+        return Temporary(name=name, format=held.format, shape=held.shape, alias=alias)
+    return Temporary(
+        name=name,
+        format=held.format,
+        shape=held.extents,
+        alias=alias,
+        reads_slot=None if made else held.slot,
+        writes_slots=(held.slot,) if made else (),
+        is_partial=held.is_partial,
+    )
 
 
 def _walk(
@@ -349,7 +401,8 @@ def _walk(
             met[node.number] = node
             offset = () if "COPY" in node.opcode else node.attributes.offset
             asked = replace(node.attributes, file="", line=0, offset=offset)
-            text.append((node.opcode, asked, node.outputs.index(tensor)))
+            asks = _asks_extents(graph, node)
+            text.append((node.opcode, asked, node.outputs.index(tensor), asks))
             for each in node.inputs:
                 meet(each)
 
@@ -365,12 +418,25 @@ def _leaf(
     nodes: Sequence[Node],
     raw: Mapping[int, _Part],
     shapes: Mapping[int, Shape],
+    *,
+    is_open: bool,
 ) -> LeafGraph:
     operations = []
     computed = [node for node in nodes if node.opcode != "RESHAPE"]
     tensors: dict[int, int] = {}
     in_gm: dict[int, int] = {}
     gm_tensors: list[int] = []
+
+    asking = [each for each in computed if _is_copy(each) or _asks_extents(graph, each)]
+    accesses = {each.number: k for k, each in enumerate(_by_access(asking, computed))}
+
+    def asked_extents(node: Node) -> Scalars:
+        if node.number not in accesses:
+            return _extents(graph, node)
+        axes = range(len(graph.tensors[node.outputs[0]].shape))
+        return tuple(("valid", accesses[node.number], axis) for axis in axes)
+
+    extents = inferred(graph, computed, asked_extents) if is_open else {}
 
     def numbers(operands: Sequence[int]) -> tuple[int, ...]:
         return tuple(
@@ -395,22 +461,21 @@ def _leaf(
             )
 
         asked, row = node.attributes, TILE_OPCODES[node.opcode]
-        operations.append(
-            TileOperation(
-                opcode=node.opcode,
-                pipe=row.pipe.name,
-                inputs=tuple(map(operand, node.inputs)),
-                outputs=tuple(map(operand, node.outputs)),
-                mode=asked.mode,
-                saturate=asked.saturate is not False,
-                scalar=asked.scalar,
-                scalar_first=asked.scalar_first,
-                axis=asked.axis,
-                function=asked.function,
-                file=asked.file,
-                line=asked.line,
-            )
+        operation = TileOperation(
+            opcode=node.opcode,
+            pipe=row.pipe.name,
+            inputs=tuple(map(operand, node.inputs)),
+            outputs=tuple(map(operand, node.outputs)),
+            mode=asked.mode,
+            saturate=asked.saturate is not False,
+            scalar=asked.scalar,
+            scalar_first=asked.scalar_first,
+            axis=asked.axis,
+            function=asked.function,
+            file=asked.file,
+            line=asked.line,
         )
+        operations.append(_with_extents(operation, node, extents) if is_open else operation)
     return LeafGraph(
         operations=tuple(operations),
         reads=tuple(numbers(node.inputs) for node in computed),
@@ -419,13 +484,39 @@ def _leaf(
     )
 
 
-def _access(graph: TileGraph, node: Node, temporaries: Mapping[int, Temporary]) -> Access:
+def _with_extents(
+    operation: TileOperation, node: Node, extents: Mapping[int, Scalars]
+) -> TileOperation:
+    """An operation over tiles whose extents the task says; it counts the cycles of whole tiles."""
+
+    def opened(operands: Sequence[TileOperand], tensors: Sequence[int]) -> tuple[TileOperand, ...]:
+        return tuple(
+            each if each.buffer is None else replace(each, valid_shape=extents[tensor])
+            for each, tensor in zip(operands, tensors, strict=True)
+        )
+
+    return replace(
+        operation,
+        inputs=opened(operation.inputs, node.inputs),
+        outputs=opened(operation.outputs, node.outputs),
+        latency=operation_cycles(operation),
+    )
+
+
+def _access(
+    graph: TileGraph,
+    node: Node,
+    temporaries: Mapping[int, Temporary],
+    extents: Mapping[int, Scalars],
+) -> Access:
+    if not _is_copy(node):
+        return Access(tensor="", offset=(), shape=extents[node.outputs[0]])
     inner, outer = node.outputs[0], node.inputs[0]
     if node.opcode == "COPY_OUT":
         inner, outer = outer, inner
     held = graph.tensors[outer]
     name = held.name or temporaries[outer].name
-    return Access(tensor=name, offset=node.attributes.offset, shape=graph.tensors[inner].shape)
+    return Access(tensor=name, offset=node.attributes.offset, shape=extents[inner])
 
 
 def _body(

@@ -125,7 +125,6 @@ class _Cutter:
         self.nodes: list[Node] = []
         self.tensors: list[TileTensor] = []
         self.next_raw = graph.next_raw
-        self._reduces = False
         self._node = Node(opcode="", number=-1, inputs=(), outputs=())
 
     def take(self, node: Node) -> None:
@@ -146,9 +145,7 @@ class _Cutter:
             case TileWork.ALIAS:
                 self._alias()
             case TileWork.REDUCE | TileWork.REDUCE_LINES:
-                self._reduces = True
                 self._reduce()
-                self._reduces = False
             case TileWork.EXPAND:
                 self._expand(node.inputs[0], node.outputs[0])
             case TileWork.ELEMENTS | TileWork.CAST | TileWork.COMPARE | TileWork.FILL:
@@ -175,7 +172,7 @@ class _Cutter:
         operands = [
             each
             if self._regions[each].tensor.shape == shape
-            else self._expand(each, self._region(replace(self._regions[each].tensor, shape=shape)))
+            else self._expand(each, self._region(self._repeated(each, target)))
             for each in node.inputs
         ]
         scratch = SCRATCH.get(node.opcode)
@@ -188,6 +185,15 @@ class _Cutter:
                 fmt = self._regions[operands[-1]].tensor.format
                 outputs.append(self._tensor(self._raw(scratch(extent, fmt))))
             self._operate(node.opcode, inputs, outputs, node.attributes)
+
+    def _repeated(self, source: int, target: int) -> TileTensor:
+        """An operand with the extents of a result."""
+        narrow, wide = self._regions[source].tensor, self._regions[target].tensor
+        if len(narrow.shape) != len(wide.shape):
+            return replace(narrow, shape=wide.shape)
+        axes = zip(narrow.shape, wide.shape, narrow.extents, wide.extents, strict=True)
+        valid = tuple(own if a == b else other for a, b, own, other in axes)
+        return replace(narrow, shape=wide.shape, valid=() if valid == wide.shape else valid)
 
     def _expand(self, source: int, target: int) -> int:
         """Repeat an operand of one element along an axis, one operation a tile of the result."""
@@ -245,13 +251,14 @@ class _Cutter:
 
         level = [part(k) for k in range(width)]
         asked = replace(node.attributes, axis=-1)
-        fmt = self._regions[source].tensor.format
+        held = self._regions[source].tensor
 
         def pair(
             a: tuple[int, Shape, Shape], b: tuple[int, Shape, Shape], into: int, k: int
         ) -> tuple[int, Shape, Shape]:
             place = _at((0,) * len(size), axis, k * step), _at(size, axis, step)
-            self._operate(_PAIRS[node.opcode], [a, b], [self._written(into, *place)], asked)
+            written = [self._written(into, *place)]
+            self._operate(_PAIRS[node.opcode], [a, b], written, asked, parts=3)
             return into, *place
 
         while width > 1:
@@ -261,7 +268,7 @@ class _Cutter:
                 [part(following + k) for k in range(width)] if rest >= width else [],
             ):
                 if others:
-                    into = self._region(TileTensor(format=fmt, shape=size))
+                    into = self._region(replace(held, shape=size, valid=held.part(offset, size)))
                     level = [pair(level[k], others[k], into, k) for k in range(width)]
             if rest >= width:
                 rest, following = rest - width, following + width
@@ -289,7 +296,7 @@ class _Cutter:
             if opcode == "ROWSUMLINE":
                 tile = ((extent[axis] + 1) // 2, round_up(extent[-1], 8))
                 outputs.append(self._tensor(self._raw(TileTensor(format=fmt, shape=tile))))
-        self._operate(opcode, [source], outputs, node.attributes)
+        self._operate(opcode, [source], outputs, node.attributes, parts=2)
 
     def _tiles(self, shape: Shape) -> Iterator[tuple[Shape, Shape]]:
         """Offset and extents of each tile, innermost dimension fastest."""
@@ -316,7 +323,9 @@ class _Cutter:
         held = self._regions[region]
         start = (0,) * len(held.tensor.shape) if offset is None else offset
         whole = held.tensor
-        tile = self._tensor(replace(whole, shape=extent or whole.shape, raw_shape=whole.shape))
+        size = extent or whole.shape
+        valid = whole.valid if offset is None else whole.part(offset, size)
+        tile = self._tensor(replace(whole, shape=size, raw_shape=whole.shape, valid=valid))
         held.tiles.append((start, tile))
         return tile
 
@@ -326,8 +335,9 @@ class _Cutter:
         inputs: list[tuple[int, Shape, Shape]],
         outputs: list[int],
         asked: Attributes,
+        parts: int = 1,
     ) -> None:
-        tiles = [self._read(*each) for each in inputs]
+        tiles = [self._read(*each, parts) for each in inputs]
         self._emit(opcode, tiles, outputs, asked)
 
     def _emit(self, opcode: str, inputs: list[int], outputs: list[int], asked: Attributes) -> None:
@@ -341,8 +351,8 @@ class _Cutter:
             )
         )
 
-    def _read(self, region: int, offset: Shape, extent: Shape) -> int:
-        """The tile at a place of a region."""
+    def _read(self, region: int, offset: Shape, extent: Shape, parts: int = 1) -> int:
+        """The tile at a place of a region, told as a part of a part of it, so many times."""
         held = self._regions[region]
         matches = sorted(
             (start, tile)
@@ -354,7 +364,9 @@ class _Cutter:
         boxes = [(start, self.tensors[tile].shape) for start, tile in matches]
         if boxes == [(offset, extent)]:
             return matches[0][1]
-        view = replace(held.tensor, shape=extent)
+        view = replace(held.tensor, shape=extent, valid=held.tensor.part(offset, extent))
+        for _ in range(parts - 1):
+            view = replace(view, valid=view.part((0,) * len(extent), extent))
         if len(matches) == 1:
             start = tuple(map(int.__sub__, offset, matches[0][0]))
             return self._copied("VIEW", matches[0][1], self._tensor(self._raw(view)), start)
@@ -362,7 +374,8 @@ class _Cutter:
         ends = [tuple(map(int.__add__, start, size)) for start, size in boxes]
         high = tuple(map(max, zip(*ends, strict=True)))
         extents = tuple(map(int.__sub__, high, low))
-        whole = self._tensor(self._raw(replace(view, shape=extents)))
+        valid = held.tensor.part(low, extents)
+        whole = self._tensor(self._raw(replace(view, shape=extents, valid=valid)))
         for start, tile in matches:
             self._copied("ASSEMBLE", tile, whole, tuple(map(int.__sub__, start, low)))
         covered = sum(math.prod(size) for _, size in boxes)
@@ -373,12 +386,7 @@ class _Cutter:
 
     def _copied(self, opcode: str, source: int, target: int, offset: Shape) -> int:
         asked = self._node.attributes
-        placed = Attributes(
-            offset=offset,
-            is_nested=self._reduces and self.tensors[source].is_open,
-            file=asked.file,
-            line=asked.line,
-        )
+        placed = Attributes(offset=offset, file=asked.file, line=asked.line)
         self._emit(opcode, [source], [target], placed)
         return target
 

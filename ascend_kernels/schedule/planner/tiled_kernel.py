@@ -43,10 +43,8 @@ def tiled_kernel(graphs: Sequence[TileGraph], name: str, *, cores: int) -> Tiled
         PlanError: an operation, or a way to pass a result on, that is not planned; names it with
             its line.
     """
-    parts = [
-        _tiled(graph, name if len(graphs) == 1 else f"{name} {place}", cores)
-        for place, graph in enumerate(graphs)
-    ]
+    is_open = any(each.is_open for graph in graphs for each in graph.tensors)
+    parts = [_tiled(graph, name, cores, is_open=is_open) for graph in graphs]
     leaves: dict[LeafGraph, LeafGraph] = {}
     bodies = []
     for part in parts:
@@ -63,9 +61,9 @@ def tiled_kernel(graphs: Sequence[TileGraph], name: str, *, cores: int) -> Tiled
     return TiledKernel(leaves=tuple(leaves.values()), bodies=tuple(bodies))
 
 
-def _tiled(graph: TileGraph, name: str, cores: int) -> TiledKernel:
+def _tiled(graph: TileGraph, kernel: str, cores: int, *, is_open: bool) -> TiledKernel:
     tiles = duplicate_views(split_assembled(split_raw(merge_views(cut(graph)))))
     tiles = drop_whole_views(settle_reshapes(tiles))
     tasks = merge_alike(partition(tiles), cores)
     copies = eliminate_common(pass_through_gm(tasks))
-    return split(number_by_depth(copies), name)
+    return split(number_by_depth(copies), f"{kernel} {graph.name}".rstrip(), is_open=is_open)
