@@ -168,7 +168,7 @@ class _Events:
             steps = self.block(name, inner, is_path=is_path and event.is_path)
             if isinstance(closed := self._event(), PassClosed) and event.is_path:
                 paths.append((closed.decisions, steps))
-        if not is_path:
+        if not is_path or self.is_cut:
             return ()
         found = Loop(
             variable=opened.variable,

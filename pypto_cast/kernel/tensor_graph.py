@@ -348,12 +348,6 @@ class _Reader:
         found: list[Scalar] = []
         for axis, extent in enumerate(shape):
             held = [each.extents[axis] for each in operands if each.shape[axis] == extent]
-            if (
-                work is TileWork.REDUCE
-                and not held
-                and operands[0].extents[axis] != (operands[0].shape[axis])
-            ):
-                raise PlanError(f"{opcode} {call.place}: an axis that is open is not reduced")
             found.append(held[0] if held else extent)
         return tuple(found)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pypto_cast.tensors.symbolic import RuntimeScalar
+from pypto_cast.tensors.symbolic import RuntimeScalar, scalar_of
 from pypto_cast.tensors.undecided import UndecidedScalar, steer, taken, undecided, value_of
 from tiling.grid import Shape
 
@@ -341,5 +341,5 @@ def _position(entry: Any, size: int) -> Any:
         is_of_one_sign = entry.bounds is not None and (entry.bounds[0] < 0) == (entry.bounds[1] < 0)
         position = entry if is_of_one_sign else operator.index(entry)
     else:
-        position = operator.index(entry)
+        position = entry if isinstance(scalar_of(entry), tuple) else operator.index(entry)
     return position + size if value_of(position) < 0 else position

@@ -154,10 +154,16 @@ class SymbolicScalar(KernelNumber, _Length):
         def __getnewargs__(self):
             return (self._value,)
 
-        def __int__(self):
-            if hasattr(self, "_scalar") and is_called_from_outside():
-                refuse_plan(f"int({text(self._scalar)})", "it is known only when the kernel runs")
+        def concrete(self):
+            if hasattr(self, "_scalar"):
+                refuse_plan(text(self._scalar), "it is known only when the kernel runs")
             return self._value
+
+        def __array__(self, dtype=None, copy=None):
+            return np.array(self.concrete(), dtype)
+
+        def __int__(self):
+            return self.concrete() if is_called_from_outside() else self._value
 
         __index__ = __int__
 

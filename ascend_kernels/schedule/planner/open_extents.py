@@ -19,7 +19,11 @@ _REDUCES = (TileWork.REDUCE, TileWork.REDUCE_LINES)
 
 
 def inferred(
-    graph: TileGraph, nodes: Sequence[Node], own: Callable[[Node], Scalars]
+    graph: TileGraph,
+    nodes: Sequence[Node],
+    own: Callable[[Node], Scalars],
+    *,
+    of_leaf: bool = False,
 ) -> Mapping[int, Scalars]:
     """The extents of each tensor in UB that nodes write.
 
@@ -27,6 +31,7 @@ def inferred(
         graph: the nodes'.
         nodes: sorted.
         own: the extents of the result of a copy into UB, or of other work that gives them.
+        of_leaf: a leaf's; to it every extent is a number of the task, so that the first counts.
     """
     found: dict[int, Scalars] = {}
     for node in nodes:
@@ -46,7 +51,7 @@ def inferred(
             result = tuple(
                 1
                 if work in _REDUCES and axis == node.attributes.axis
-                else _along([x[axis] for x in shapes], [x[axis] for x in inputs])
+                else _along([x[axis] for x in shapes], [x[axis] for x in inputs], of_leaf=of_leaf)
                 for axis in range(len(held.shape))
             )
         if node.opcode == "ASSEMBLE" and graph.tensors[node.inputs[0]].is_open:
@@ -60,10 +65,12 @@ def inferred(
     return found
 
 
-def _along(shape: Sequence[int], extents: Sequence[Scalar]) -> Scalar:
+def _along(shape: Sequence[int], extents: Sequence[Scalar], *, of_leaf: bool) -> Scalar:
     """The extent of a result along an axis: the first that is open, else the least."""
     longer = [extent for length, extent in zip(shape, extents, strict=True) if length != 1]
     if 0 < len(longer) < len(extents):
         return longer[-1]
+    if of_leaf:
+        return extents[0]
     known = [each for each in extents if isinstance(each, int)]
     return next((each for each in extents if not isinstance(each, int)), min(known, default=0))

@@ -436,7 +436,7 @@ def _leaf(
         axes = range(len(graph.tensors[node.outputs[0]].shape))
         return tuple(("valid", accesses[node.number], axis) for axis in axes)
 
-    extents = inferred(graph, computed, asked_extents) if is_open else {}
+    extents = inferred(graph, computed, asked_extents, of_leaf=True) if is_open else {}
 
     def numbers(operands: Sequence[int]) -> tuple[int, ...]:
         return tuple(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
@@ -88,6 +88,10 @@ SCRATCH: Final[Mapping[str, Callable[[Shape, Format], TileTensor]]] = MappingPro
 _PAIRS: Final = MappingProxyType(
     {"ROWSUM_SINGLE": "PAIRSUM", "ROWMAX_SINGLE": "PAIRMAX", "ROWMIN_SINGLE": "PAIRMIN"}
 )
+
+
+Boxes = tuple[tuple[Shape, Shape], ...]
+"""Offsets and extents."""
 
 
 @dataclass(slots=True)
@@ -258,7 +262,8 @@ class _Cutter:
         ) -> tuple[int, Shape, Shape]:
             place = _at((0,) * len(size), axis, k * step), _at(size, axis, step)
             written = [self._written(into, *place)]
-            self._operate(_PAIRS[node.opcode], [a, b], written, asked, parts=3)
+            boxes = [_group(each, offset, size, axis, width * step) for each in (a, b)]
+            self._operate(_PAIRS[node.opcode], [a, b], written, asked, boxes)
             return into, *place
 
         while width > 1:
@@ -296,7 +301,7 @@ class _Cutter:
             if opcode == "ROWSUMLINE":
                 tile = ((extent[axis] + 1) // 2, round_up(extent[-1], 8))
                 outputs.append(self._tensor(self._raw(TileTensor(format=fmt, shape=tile))))
-        self._operate(opcode, [source], outputs, node.attributes, parts=2)
+        self._operate(opcode, [source], outputs, node.attributes, [(source[1:],)])
 
     def _tiles(self, shape: Shape) -> Iterator[tuple[Shape, Shape]]:
         """Offset and extents of each tile, innermost dimension fastest."""
@@ -335,9 +340,10 @@ class _Cutter:
         inputs: list[tuple[int, Shape, Shape]],
         outputs: list[int],
         asked: Attributes,
-        parts: int = 1,
+        within: Sequence[Boxes] = (),
     ) -> None:
-        tiles = [self._read(*each, parts) for each in inputs]
+        boxes = within or [()] * len(inputs)
+        tiles = [self._read(*each, inner) for each, inner in zip(inputs, boxes, strict=True)]
         self._emit(opcode, tiles, outputs, asked)
 
     def _emit(self, opcode: str, inputs: list[int], outputs: list[int], asked: Attributes) -> None:
@@ -351,8 +357,8 @@ class _Cutter:
             )
         )
 
-    def _read(self, region: int, offset: Shape, extent: Shape, parts: int = 1) -> int:
-        """The tile at a place of a region, told as a part of a part of it, so many times."""
+    def _read(self, region: int, offset: Shape, extent: Shape, within: Boxes = ()) -> int:
+        """The tile at a place of a region, told as a part of boxes each of which holds the next."""
         held = self._regions[region]
         matches = sorted(
             (start, tile)
@@ -364,9 +370,10 @@ class _Cutter:
         boxes = [(start, self.tensors[tile].shape) for start, tile in matches]
         if boxes == [(offset, extent)]:
             return matches[0][1]
-        view = replace(held.tensor, shape=extent, valid=held.tensor.part(offset, extent))
-        for _ in range(parts - 1):
-            view = replace(view, valid=view.part((0,) * len(extent), extent))
+        view, start = held.tensor, (0,) * len(extent)
+        for place, size in (*within, (offset, extent)):
+            inner = tuple(map(int.__sub__, place, start))
+            view, start = replace(view, shape=size, valid=view.part(inner, size)), place
         if len(matches) == 1:
             start = tuple(map(int.__sub__, offset, matches[0][0]))
             return self._copied("VIEW", matches[0][1], self._tensor(self._raw(view)), start)
@@ -389,6 +396,15 @@ class _Cutter:
         placed = Attributes(offset=offset, file=asked.file, line=asked.line)
         self._emit(opcode, [source], [target], placed)
         return target
+
+
+def _group(
+    tile: tuple[int, Shape, Shape], offset: Shape, size: Shape, axis: int, step: int
+) -> Boxes:
+    """The boxes that a tile of a reduction is told as a part of: all of the axis, and a half."""
+    start = (tile[1][axis] - offset[axis]) // step * step
+    half = _at(size, axis, min(step, size[axis] - start))
+    return (offset, size), (_at(offset, axis, offset[axis] + start), half)
 
 
 def _at(shape: Shape, axis: int, value: int) -> Shape:

@@ -241,7 +241,7 @@ def test_a_fault_of_a_dump_is_a_fault_of_the_plan(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_control_flow_that_is_not_planned_is_refused(name: str) -> None:
+def test_an_offset_that_tasks_compute_is_refused(name: str) -> None:
     tensors = kernel_of(name).signature.tensors.values()
     shapes = [[x if isinstance(x, int) and x > 0 else 160 for x in each.shape] for each in tensors]
     given = [pypto.tensor(x, each.dtype) for x, each in zip(shapes, tensors, strict=True)]
@@ -401,3 +401,92 @@ def test_a_kernel_without_source_is_refused() -> None:
     kernel = pypto.frontend.jit(names["sourceless"])
     with pytest.raises(PlanError, match="sourceless: its source cannot be read"):
         kernel.schedule(*[pypto.tensor([32, 64], pypto.DT_FP32)] * 2)
+
+
+# --- Control flow that no dump has ---------------------------------------------------------------
+
+
+@pypto.frontend.jit
+def sliced(x: Matrix, y: Matrix) -> None:
+    pypto.set_vec_tile_shapes(16, 64)
+    for index in pypto.loop(x.shape[0] // 32, name="rows", idx_name="index"):
+        part = x[index * 32 : (index + 1) * 32, 0:64]
+        if pypto.cond(index > 1):
+            y[index * 32 : (index + 1) * 32, 0:64] = part * 2.0
+        else:
+            y[index * 32 : (index + 1) * 32, 0:64] = pypto.exp(part)
+
+
+def test_a_schedule_serves_any_number_of_rows() -> None:
+    schedule = sliced.schedule(*given([32, 64], [32, 64]))
+    assert schedule == sliced.schedule(*given([320, 64], [320, 64]))
+    arrays = given([128, 64], [128, 64])
+    expected = [each.copy() for each in arrays]
+    sliced(*expected)
+    schedule.run(*arrays)
+    np.testing.assert_array_equal(arrays[1].view(np.uint8), expected[1].view(np.uint8))
+
+
+@pypto.frontend.jit
+def carried(x: Matrix, y: Matrix) -> None:
+    pypto.set_vec_tile_shapes(16, 64)
+    total = pypto.full([16, 64], 0.0, pypto.DT_FP32)
+    for index in pypto.loop(2, name="rows", idx_name="index"):
+        total = total + pypto.view(x, [16, 64], [index * 16, 0])
+        pypto.assemble(total, [index * 16, 0], y)
+
+
+@pypto.frontend.jit
+def left_early(x: Matrix, y: Matrix) -> None:
+    pypto.set_vec_tile_shapes(16, 64)
+    for index in pypto.loop(2, name="rows", idx_name="index"):
+        pypto.assemble(pypto.view(x, [16, 64], [index * 16, 0]) * 2.0, [index * 16, 0], y)
+        break
+
+
+@pypto.frontend.jit
+def outside(x: Matrix, y: Matrix) -> None:
+    pypto.set_vec_tile_shapes(16, 64)
+    if x.shape[0] > 16:
+        y[:] = pypto.exp(x)
+
+
+@pypto.frontend.jit
+def as_int(x: Matrix, y: Matrix) -> None:
+    for index in pypto.loop(2, name="rows", idx_name="index"):
+        pypto.set_vec_tile_shapes(8 + index, 64)
+        pypto.assemble(pypto.view(x, [16, 64], [index * 16, 0]) * 2.0, [index * 16, 0], y)
+
+
+@pypto.frontend.jit
+def as_operand(x: Matrix, y: Matrix) -> None:
+    pypto.set_vec_tile_shapes(16, 64)
+    for index in pypto.loop(2, name="rows", idx_name="index"):
+        pypto.assemble(pypto.view(x, [16, 64], [index * 16, 0]) * index, [index * 16, 0], y)
+
+
+@pypto.frontend.jit
+def unrolled(x: Matrix, y: Matrix) -> None:
+    pypto.set_vec_tile_shapes(16, 64)
+    for index in pypto.loop(2, name="rows", idx_name="index", unroll_list=[1, 2]):
+        if pypto.is_loop_begin(index):
+            pypto.assemble(pypto.view(x, [16, 64], [index * 16, 0]) * 2.0, [index * 16, 0], y)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        (
+            carried,
+            r"elementwise at .*carried, rows index: a tensor that a name takes from one iter",
+        ),
+        (left_early, "a loop that is left by break or return is not planned"),
+        (outside, r"condition gt\(extent\(x, 0\), 16\) at .* outside loops is not planned"),
+        (as_int, r"add\(8, index\) at test_planner.py:.*: it is known only when the kernel runs"),
+        (as_operand, "mul at test_planner.py:.*: a number read from data is not planned"),
+        (unrolled, "condition .* in an unrolled loop is not planned"),
+    ],
+)
+def test_control_flow_that_is_not_planned_is_refused(kernel: Kernel, message: str) -> None:
+    with pytest.raises(PlanError, match=message):
+        kernel.schedule(*given([32, 64], [32, 64]))
