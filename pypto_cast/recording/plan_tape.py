@@ -7,11 +7,16 @@ interface/program/recorder.cpp and interface/function/function.cpp:160 to 265.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
+from ascend_kernels.schedule.planner.tile_graph import PlanError
 from ascend_kernels.schedule.scalars import Scalar
+
+_MOST_PATHS: Final = 1 << 8
+"""Through a loop's body; ten conditions have more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,10 +116,16 @@ class PlanTape:
         return self._paths[-1].decide(condition)
 
     def passes(self, opened: LoopOpened) -> Iterator[None]:
-        """Run a loop's body as often as it takes; it is to be run at each yield."""
+        """Run a loop's body as often as it takes; it is to be run at each yield.
+
+        Raises:
+            PlanError: more paths than are planned.
+        """
         self.events.append(opened)
         path, is_path = _Path(), True
-        while True:
+        for count in itertools.count():
+            if count > _MOST_PATHS:
+                raise PlanError(f"loop {opened.name}: its body has more than {_MOST_PATHS} paths")
             self.events.append(PassOpened(is_path=is_path))
             self._paths.append(path)
             self.lengths.append(opened.length)
