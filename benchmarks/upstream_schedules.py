@@ -25,8 +25,8 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final
@@ -35,7 +35,7 @@ import numpy as np
 
 import pypto_cast as pypto
 from ascend_kernels.schedule.reader.upstream_dump import DumpError
-from ascend_kernels.schedule.schedule import Schedule
+from ascend_kernels.schedule.schedule import RELEASE, Schedule
 from benchmarks.measuring import Row, date_and_revision, markdown
 from benchmarks.upstream_kernels import DTYPES, Written, written, written_model
 from pypto_cast.kernel.certainty import Certainty
@@ -73,11 +73,12 @@ WRONG: Final = (Status.NOT_READ, Status.FAULT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """The end that the way of one kernel had, and the reason."""
+    """The end that the way of one kernel had, the reason, and doubts about its flags."""
 
     id: str
     status: Status
     why: str = ""
+    doubts: int = 0
 
 
 def tried(row: Mapping[str, str], folders: Sequence[Path], python: str, dumps: Path) -> Result:
@@ -112,23 +113,22 @@ def tried(row: Mapping[str, str], folders: Sequence[Path], python: str, dumps: P
     if refused.exists():
         why = refused.read_text(encoding="utf-8").replace(f"{file}: ", "")
         return Result(id=name, status=Status.NOT_COMPILED, why=why)
-    status, why = _in_child(kernel, file, dump)
-    return Result(id=name, status=status, why=why)
+    return _in_child(kernel, file, dump)
 
 
-def _in_child(kernel: Written, file: Path, dump: Path) -> tuple[Status, str]:
+def _in_child(kernel: Written, file: Path, dump: Path) -> Result:
     """Judge in a process with limits."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     child = context.Process(target=_send, args=(sender, kernel, file, dump))
     child.start()
     sender.close()
-    found = (Status.TOO_LONG, f"{JUDGE_SECONDS} s")
+    found = Result(id=kernel.id, status=Status.TOO_LONG, why=f"{JUDGE_SECONDS} s")
     try:
         if receiver.poll(JUDGE_SECONDS):
             found = receiver.recv()
     except EOFError:
-        found = (Status.TOO_LONG, f"ended within {JUDGE_BYTES >> 30} GB")
+        found = replace(found, why=f"ended within {JUDGE_BYTES >> 30} GB")
     child.kill()
     child.join()
     return found
@@ -137,16 +137,27 @@ def _in_child(kernel: Written, file: Path, dump: Path) -> tuple[Status, str]:
 def _send(sender: Connection, kernel: Written, file: Path, dump: Path) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (JUDGE_BYTES, JUDGE_BYTES))
     warnings.simplefilter("ignore")
+    doubts: list[str] = []
     try:
-        sender.send(judged(kernel, file, dump))
+        status, why = judged(kernel, file, dump, doubts.append)
     except MemoryError:
-        sender.send((Status.TOO_LONG, f"more than {JUDGE_BYTES >> 30} GB"))
+        status, why = Status.TOO_LONG, f"more than {JUDGE_BYTES >> 30} GB"
     except Exception as error:  # whatever it is, the other kernels are tried
-        sender.send((Status.FAULT, _line(error)))
+        status, why = Status.FAULT, _line(error)
+    sender.send(Result(id=kernel.id, status=status, why=why, doubts=len(doubts)))
 
 
-def judged(kernel: Written, file: Path, dump: Path) -> tuple[Status, str]:
-    """Read and execute a dump, and compare it with the kernel at tensor level."""
+def judged(
+    kernel: Written, file: Path, dump: Path, doubt: Callable[[str], object]
+) -> tuple[Status, str]:
+    """Read and execute a dump, and compare it with the kernel at tensor level.
+
+    Args:
+        kernel: as it was written.
+        file: that holds it.
+        dump: of it.
+        doubt: takes doubts about its flags.
+    """
     try:
         schedule = pypto.read_schedule(dump)
     except DumpError as error:
@@ -174,7 +185,7 @@ def judged(kernel: Written, file: Path, dump: Path) -> tuple[Status, str]:
         return Status.NOT_EXECUTED, f"no arrays for its parameters {', '.join(missing)}. {why}"
     executed = {names[place_of[name]]: arrays[place_of[name]].copy() for name in own}
     try:
-        schedule.run(*executed.values())
+        schedule.times_written(*executed.values(), doubt=doubt)
     except SimulatorFault as error:
         return Status.FAULT, _line(error)
     except ValueError as error:  # of a number that is not known, too
@@ -182,7 +193,7 @@ def judged(kernel: Written, file: Path, dump: Path) -> tuple[Status, str]:
     if not isinstance(found, Kernel):
         return Status.GUARDS, why or "its kernel is none of the package's"
     try:
-        with pypto.options(release="0.2.0", satmode="upstream"):
+        with pypto.options(release=RELEASE, satmode="upstream"):
             bounds = found.certainty(*arguments)
     except Exception as error:  # whatever the tensor level or a model says
         return Status.GUARDS, _line(error).split(": pypto_cast covers")[0]
@@ -284,6 +295,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     counts = collections.Counter(each.status for each in results)
     print(markdown([{"status": x.value, "kernels": counts[x]} for x in Status if counts[x]]))
+    if doubtful := [f"{each.id} ({each.doubts})" for each in results if each.doubts]:
+        print(f"\nOf these with doubts, see `EventReuseWarning`: {', '.join(doubtful)}")
     by_reason: dict[tuple[Status, str], list[str]] = {}
     for each in results:
         if each.status not in (Status.EQUAL, Status.INSIDE):

@@ -279,7 +279,7 @@ def _move_to_free(made: Path, target: Path) -> None:
 
 @contextlib.contextmanager
 def _unable(path: Path, text: str) -> Iterator[None]:
-    """Say of a failing step what the file system cannot do; that something is there stays so."""
+    """Name the operation that the file system lacks; FileExistsError passes as it is."""
     try:
         yield
     except FileExistsError:

@@ -7,7 +7,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ascend_kernels.schedule.parts import Barrier, Branch, Loop, Renewal, Run, Scalars, Step
+from ascend_kernels.schedule.parts import (
+    Barrier,
+    Branch,
+    ControlStep,
+    Loop,
+    Renewal,
+    Run,
+    Scalars,
+)
 from ascend_kernels.schedule.planner.tile_graph import PlanError
 from ascend_kernels.schedule.scalars import Scalar, calculation
 from pypto_cast.recording.plan_tape import Declared, LoopOpened, PassClosed, PassOpened
@@ -17,7 +25,7 @@ from tiling.grid import Shape
 
 _Place = tuple[int, ...]
 """The passes through bodies that something stands in, the outermost first."""
-_Path = tuple[tuple[tuple[Scalar, bool], ...], tuple[Step, ...]]
+_Path = tuple[tuple[tuple[Scalar, bool], ...], tuple[ControlStep, ...]]
 """The conditions of a path with their outcomes, and its steps."""
 
 
@@ -45,7 +53,7 @@ class Runs:
     """
 
     runs: Sequence[CalledRun]
-    steps: tuple[Step, ...]
+    steps: tuple[ControlStep, ...]
     declared: Sequence[Declared]
 
 
@@ -96,9 +104,9 @@ class Slots:
         is_open = len(found) == len(shape) and not all(isinstance(each, int) for each in found)
         return found if is_open else ()
 
-    def steps(self, given: Sequence[Step]) -> tuple[Step, ...]:
+    def steps(self, given: Sequence[ControlStep]) -> tuple[ControlStep, ...]:
         """Steps in which only those slots are renewed that are written in parts."""
-        made: list[Step] = []
+        made: list[ControlStep] = []
         for step in given:
             match step:
                 case Renewal(slots=slots):
@@ -134,9 +142,9 @@ class _Events:
         """True if the last loop has no end."""
         return self._next > len(self._events)
 
-    def block(self, name: str, place: _Place, *, is_path: bool = True) -> tuple[Step, ...]:
+    def block(self, name: str, place: _Place, *, is_path: bool = True) -> tuple[ControlStep, ...]:
         """Read until the end of a body, or of the kernel."""
-        steps: list[Step] = []
+        steps: list[ControlStep] = []
         parts = itertools.count()
         new = []
         while not self.is_at_end:
@@ -160,7 +168,7 @@ class _Events:
                 break
         return (Renewal(slots=tuple(new)), *steps)
 
-    def _loop(self, opened: LoopOpened, place: _Place, *, is_path: bool) -> tuple[Step, ...]:
+    def _loop(self, opened: LoopOpened, place: _Place, *, is_path: bool) -> tuple[ControlStep, ...]:
         paths: list[_Path] = []
         while isinstance(event := self._event(), PassOpened):
             name = f"{opened.name}_Unroll{opened.length}_PATH{len(paths)}"
@@ -219,7 +227,7 @@ def _tensors(given: Any) -> Iterator[Tensor]:
         yield from _tensors(tuple(given.values()))
 
 
-def _branches(paths: Sequence[_Path], depth: int) -> tuple[Step, ...]:
+def _branches(paths: Sequence[_Path], depth: int) -> tuple[ControlStep, ...]:
     """The steps of paths that agree on the first decisions."""
     if len(paths) == 1:
         return paths[0][1]

@@ -22,11 +22,12 @@ from ascend_kernels.schedule.planner.tile_graph import (
     PlanError,
     TileGraph,
     TileTensor,
+    exchanged,
     in_order,
 )
 from ascend_kernels.schedule.scalars import Scalar, constant, text
 from pypto_cast.dtypes.data_types import CastMode, SaturationMode
-from pypto_cast.kernel.inserted_casts import auto_cast
+from pypto_cast.kernel.auto_cast import auto_cast
 from pypto_cast.kernel.kernel_source import parsed
 from pypto_cast.kernel.loop_runs import Slots, runs_of
 from pypto_cast.operations.operation_rows import ROWS
@@ -38,6 +39,7 @@ from pypto_cast.tensors.symbolic import SymbolicScalar, scalar_of
 from pypto_cast.tensors.tensor import Tensor
 from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
 from simulator.numbers.formats import Format
+from tiling.grid import Shape
 
 _RAW_A_PARAMETER: Final = 4
 """The raw tensors that upstream makes for a parameter before the first operation."""
@@ -47,7 +49,7 @@ _PLACED: Final = ("view", "__getitem__", "assemble", "__setitem__")
 """Operations at places that may be known only when the kernel runs."""
 _BY_ELEMENTS: Final = (TileWork.ELEMENTS, TileWork.CAST, TileWork.COMPARE, TileWork.REDUCE)
 """Kinds of work whose results hold data where operands do."""
-_AROUND: Final = ("CAST", "VIEW", "ASSEMBLE")
+_AROUND: Final = ("RESHAPE", "VIEW", "ASSEMBLE")
 """Opcodes that may stand before the one of an operation."""
 
 
@@ -90,11 +92,11 @@ def tensor_graphs(
         for reader, run in zip(readers, recorded.runs, strict=True)
     ]
     fixed = {name for reader in readers for name in reader.whole}
-    axes = {name: held for reader in readers for name, held in reader.open_axes.items()}
+    axes = {each for reader in readers for each in reader.open_axes}
     return KernelGraphs(
         graphs=tuple(graphs),
         steps=slots.steps(recorded.steps),
-        open_axes={name: held for name, held in axes.items() if name not in fixed},
+        open_axes=frozenset((name, axis) for name, axis in axes if name not in fixed),
     )
 
 
@@ -121,7 +123,7 @@ class _Reader:
     ) -> None:
         self._assignments = assignments
         self._slots = slots
-        self.open_axes: dict[str, frozenset[int]] = {}
+        self.open_axes: set[tuple[str, int]] = set()
         self.whole: set[str] = set()
         self._count = parameters
         self._lists = RELEASES[release].run_in_fp32
@@ -134,6 +136,7 @@ class _Reader:
         self._outputs: dict[int, str] = {}
         self._written: dict[str | int, int] = {}
         self._lines: dict[int, int] = {}
+        self._numbered: dict[int, list[tuple[int, ...]]] = {}
         self._checked = 0
 
     def take(self, call: Call) -> None:
@@ -149,6 +152,8 @@ class _Reader:
             "cast": self._cast,
             "reshape": self._reshape,
             "expand_clone": self._expand,
+            "concat": self._concat,
+            "transpose": self._transpose,
             "view": self._view,
             "__getitem__": self._item,
             "assemble": self._assemble,
@@ -164,15 +169,44 @@ class _Reader:
             self._checked = len(self._nodes)
 
     def _check_parts(self, call: Call, name: str) -> None:
-        """Refuse an operation that upstream does not compose of the parts that it has here."""
+        """Take the one opcode of an operation that upstream does not compose of its parts here."""
         if name not in ROWS:
             return
         made = [node.opcode for node in self._nodes[self._checked :]]
         self._checked = len(self._nodes)
-        own = {*ROWS[name].opcodes.values(), "RESHAPE"}
-        is_known = not made or (made[-1] in own and {*made} <= own | {*_AROUND})
+        is_known = {*made} <= {*ROWS[name].opcodes.values(), *_AROUND}
         if not is_known and not ROWS[name].is_composed:
+            self._take_whole(call, name)
+
+    def _take_whole(self, call: Call, name: str) -> None:
+        """Replace the nodes of an operation's parts, the last ones, by one of its own opcode."""
+        row = ROWS[name]
+        arguments = (*call.arguments, *call.named.values())
+        operands = [self._value(call, each) for each in arguments if isinstance(each, Tensor)]
+        others = [each for each in arguments if not isinstance(each, Tensor)]
+        kinds = "T" * len(operands)
+        kinds += "S" * (kinds + "S" * len(others) in row.opcodes) * len(others)
+        is_given = kinds == "T" and any(others)
+        if kinds not in row.opcodes or is_given or len({*map(self._format, operands)}) > 1:
             raise PlanError(f"{name} {call.place}: upstream has other tile operations for it")
+        needed, kept, opcode = {self._values[id(call.result)]}, [], row.opcodes[kinds]
+        scalar, function = row.implied_scalar, ""
+        for node in reversed(self._nodes):
+            if needed.isdisjoint(node.outputs):
+                kept.append(node)
+                continue
+            needed.update({*node.inputs} - {*operands})
+            del self._lines[node.outputs[0]], self.wide[node.number]
+            if node.opcode == opcode:
+                scalar, function = node.attributes.scalar, node.attributes.function
+        self._nodes = kept[::-1]
+        rank = len(call.result.shape)
+        inputs = [self._of_rank(call, each, rank) for each in operands]
+        self._node(call, name, opcode, inputs, scalar=scalar, function=function)
+        self._checked = len(self._nodes)
+
+    def _format(self, tensor: int) -> Format:
+        return self._tensors[tensor].format
 
     def left(self) -> dict[int, int]:
         """By slot, the tensor that the run leaves in it, or writes parts of."""
@@ -193,8 +227,10 @@ class _Reader:
         nodes = list(self._nodes)
         raw = _RAW_A_PARAMETER * self._count
         for node in nodes:
-            if node.opcode != "ASSEMBLE":
-                self._number(node.outputs[0], raw)
+            alone = [] if node.opcode == "ASSEMBLE" else [node.outputs]
+            for tensors in self._numbered.get(node.number, alone):
+                for tensor in tensors:
+                    self._number(tensor, raw)
                 raw += 1
         for name, tensor in self._parameters.items():
             source = len(self._tensors)
@@ -280,8 +316,8 @@ class _Reader:
     def _note(self, tensor: Tensor) -> Scalars:
         """The extents of a parameter; the axes of those known only when the kernel runs."""
         extents = tuple(map(scalar_of, tensor.shape))
-        axes = frozenset(k for k, each in enumerate(extents) if not isinstance(each, int))
-        self.open_axes[tensor.name] = axes
+        axes = [k for k, each in enumerate(extents) if not isinstance(each, int)]
+        self.open_axes.update((tensor.name, axis) for axis in axes)
         return extents if axes else ()
 
     def _new(self, call: Call, tensor: Tensor, valid: Scalars = ()) -> int:
@@ -307,20 +343,36 @@ class _Reader:
         valid: Scalars | None = None,
         **asked: Any,
     ) -> None:
-        inputs = tuple(self._value(call, each) for each in operands)
-        file, number = PurePath(call.file).name, len(self._nodes)
-        result = self._new(
-            call, call.result, self._extents(call, opcode, inputs) if valid is None else valid
-        )
+        inputs = [self._value(call, each) for each in operands]
+        self._node(call, name, opcode, inputs, valid=valid, **asked)
+
+    def _node(
+        self,
+        call: Call,
+        name: str,
+        opcode: str,
+        inputs: Sequence[int],
+        result: int | None = None,
+        *,
+        valid: Scalars | None = None,
+        tile_shape: Shape = (),
+        **asked: Any,
+    ) -> None:
+        """Add a node; its result is the call's unless it is said."""
+        if valid is None:
+            valid = self._extents(call, opcode, inputs)
+        if result is None:
+            result = self._new(call, call.result, valid)
+        number = len(self._nodes)
         self._lines[result] = call.line
         self._nodes.append(
             Node(
                 opcode=opcode,
                 number=number,
-                inputs=inputs,
+                inputs=tuple(inputs),
                 outputs=(result,),
-                attributes=Attributes(file=file, line=call.line, **asked),
-                tile_shape=tuple(call.settings.vec_tile_shapes),
+                attributes=Attributes(file=PurePath(call.file).name, line=call.line, **asked),
+                tile_shape=tile_shape or tuple(call.settings.vec_tile_shapes),
             )
         )
         dtypes = self._lists.get(name, ())
@@ -351,6 +403,11 @@ class _Reader:
             found.append(held[0] if held else extent)
         return tuple(found)
 
+    def _between(self, held: TileTensor, shape: Sequence[int]) -> int:
+        """A tensor of an operation's own, between its nodes."""
+        self._tensors.append(TileTensor(format=held.format, shape=tuple(shape)))
+        return len(self._tensors) - 1
+
     def _elementwise(self, call: Call, name: str, *operands: Any, dtype: object = None) -> None:
         row = ROWS[name]
         tensors = [each for each in operands if isinstance(each, Tensor)]
@@ -364,9 +421,20 @@ class _Reader:
             if not isinstance(number.value, (int, float)):
                 raise PlanError(f"{name} {call.place}: a number read from data is not planned")
             scalar = float(number.value)
-        self._add(
-            call, name, opcode, tensors, scalar=scalar, function=name if "CMP" in opcode else ""
-        )
+        rank = len(call.result.shape)
+        inputs = [self._of_rank(call, self._value(call, each), rank) for each in tensors]
+        function = name if "CMP" in opcode else ""
+        self._node(call, name, opcode, inputs, scalar=scalar, function=function)
+
+    def _of_rank(self, call: Call, operand: int, rank: int) -> int:
+        """An operand with as many dimensions as the result (vector/binary.cpp:32)."""
+        held = self._tensors[operand]
+        missing = rank - len(held.shape)
+        if not missing:
+            return operand
+        widened = self._between(held, (1,) * missing + held.shape)
+        self._node(call, "reshape", ROWS["reshape"].opcodes["T"], [operand], widened)
+        return widened
 
     def _reduced(self, call: Call, name: str, x: Tensor, axis: int) -> None:
         self._add(call, name, ROWS[name].opcodes["T"], [x], axis=axis)
@@ -384,6 +452,58 @@ class _Reader:
         pairs = zip(input.shape, call.result.shape, strict=True)
         axis = next((k for k, (before, after) in enumerate(pairs) if before != after), -1)
         self._add(call, "expand_clone", ROWS["expand_clone"].opcodes["T"], [input], axis=axis)
+
+    def _concat(self, call: Call, tensors: Sequence[Tensor], dim: int = 0) -> None:
+        """A copy of each operand, assembled in one tensor, and that in the result.
+
+        Source: vector/tensor_transformation.cpp:642; the copies vanish again.
+        """
+        inputs = [self._value(call, each) for each in tensors]
+        result = self._new(call, call.result)
+        held = self._tensors[result]
+        whole = self._between(held, held.shape)
+        pieces, offset, place = [], [0] * len(held.shape), dim % len(held.shape)
+        first = len(self._nodes)
+        for operand in inputs:
+            self._numbered[len(self._nodes)] = []
+            pieces.append((self._between(held, self._tensors[operand].shape), tuple(offset)))
+            self._node(call, "concat", "REGISTER_COPY", [operand], pieces[-1][0])
+            offset[place] += self._tensors[operand].shape[place]
+        self._numbered[first] = [(result,), tuple(each for each, _ in pieces), (whole,)]
+        for piece, start in pieces:
+            self._tensors[piece] = replace(self._tensors[piece], raw_shape=held.shape)
+            self._node(call, "concat", "ASSEMBLE", [piece], whole, offset=start)
+        origin = (0,) * len(held.shape)
+        self._node(call, "concat", "ASSEMBLE", [whole], result, offset=origin)
+
+    def _transpose(self, call: Call, input: Tensor, dim0: int, dim1: int) -> None:
+        """Rows go out of UB to where they belong; the last axis is exchanged inside UB.
+
+        Where it is exchanged with one that is not beside it, that one is brought there on the way
+        in, and away on the way out (vector/tensor_transformation.cpp:301).
+        """
+        rank = len(input.shape)
+        axes = sorted((dim0 % rank, dim1 % rank))
+        tile = tuple(call.settings.vec_tile_shapes)
+        if axes[1] != rank - 1:
+            steps = [("TRANSPOSE_MOVEOUT", axes)]
+        elif axes[0] == rank - 2:
+            steps = [("TRANSPOSE_VNCHWCONV", axes)]
+        else:
+            steps = [
+                ("TRANSPOSE_MOVEIN", [rank - 3, rank - 2]),
+                ("TRANSPOSE_VNCHWCONV", [rank - 2, rank - 1]),
+                ("TRANSPOSE_MOVEOUT", [rank - 3, rank - 2]),
+            ]
+        operand = self._value(call, input)
+        for opcode, swapped in steps:
+            held = self._tensors[operand]
+            is_last = opcode == steps[-1][0]
+            result = None if is_last else self._between(held, exchanged(held.shape, swapped))
+            self._node(
+                call, "transpose", opcode, [operand], result, tile_shape=tile, axes=tuple(swapped)
+            )
+            operand, tile = self._nodes[-1].outputs[0], exchanged(tile, swapped)
 
     def _cast(
         self,

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ascend_kernels.schedule.planner.tile_graph import PlanError
 from ascend_kernels.schedule.scalars import Scalar
+from pypto_cast.loading import entry
 
 _MOST_PATHS: Final = 1 << 8
 """Through a loop's body; ten conditions have more."""
@@ -125,7 +125,9 @@ class PlanTape:
         path, is_path = _Path(), True
         for count in itertools.count():
             if count > _MOST_PATHS:
-                raise PlanError(f"loop {opened.name}: its body has more than {_MOST_PATHS} paths")
+                raise entry("PlanError")(
+                    f"loop {opened.name}: its body has more than {_MOST_PATHS} paths"
+                )
             self.events.append(PassOpened(is_path=is_path))
             self._paths.append(path)
             self.lengths.append(opened.length)

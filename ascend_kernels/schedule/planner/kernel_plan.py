@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from ascend_kernels.schedule.parts import (
     Access,
     Branch,
+    ControlStep,
     Loop,
     Parameter,
     Run,
-    Step,
     Task,
     numbers_read,
 )
@@ -21,7 +23,7 @@ from ascend_kernels.schedule.planner.leaf_plan import PlannedLeaf, plan_leaf
 from ascend_kernels.schedule.planner.subgraphs import TiledKernel
 from ascend_kernels.schedule.planner.tile_graph import KernelGraphs, PlanError
 from ascend_kernels.schedule.planner.tiled_kernel import tiled_kernel
-from ascend_kernels.schedule.schedule import Schedule
+from ascend_kernels.schedule.schedule import PLANNER, Schedule
 from simulator.numbers.formats import Format
 from tiling.chips import Chip
 from tiling.grid import Shape
@@ -49,7 +51,7 @@ def planned_schedule(
     release: str,
     chip: Chip,
 ) -> Schedule:
-    """Plan a kernel as upstream's compiler does.
+    """Plan a kernel as upstream's compiler does; of equal ones the schedule is kept.
 
     Args:
         given: its operations over whole tensors, with AutoCast's casts.
@@ -62,6 +64,26 @@ def planned_schedule(
         PlanError: an operation that is not planned, more in UB at one moment than it holds, or a
             kernel without an operation; names operation and line.
     """
+    return _planned(
+        given,
+        repr(given.graphs),
+        tuple(tensors.items()),
+        kernel=kernel,
+        release=release,
+        chip=chip,
+    )
+
+
+@functools.lru_cache(maxsize=32)
+def _planned(
+    given: KernelGraphs,
+    text: str,  # -0.0 is told from 0.0 in it
+    tensors: tuple[tuple[str, tuple[Format, Shape]], ...],
+    *,
+    kernel: str,
+    release: str,
+    chip: Chip,
+) -> Schedule:
     kept = [place for place, graph in enumerate(given.graphs) if graph.outputs]
     graphs = [given.graphs[place] for place in kept]
     tiled = tiled_kernel(graphs, kernel, cores=chip.vector_cores)
@@ -76,9 +98,10 @@ def planned_schedule(
         for body in tiled.bodies
     )
     steps = _kept(given.steps, {place: number for number, place in enumerate(kept)})
-    parameters = _parameters(tensors, tiled, given.open_axes, numbers_read(bodies, steps))
+    numbers = numbers_read(bodies, steps)
+    parameters = _parameters(dict(tensors), tiled, given.open_axes, numbers)
     for each in parameters:
-        if each.is_written and each.name in numbers_read(bodies, steps):
+        if each.is_written and each.name in numbers:
             raise PlanError(
                 f"{kernel}: numbers of {each.name} are read as bounds or offsets, and tasks write "
                 "it, which is not planned"
@@ -87,7 +110,7 @@ def planned_schedule(
         kernel=kernel,
         release=release,
         chip=chip.name,
-        origin="planner",
+        origin=PLANNER,
         parameters=parameters,
         leaves=tuple(each.leaf for each in leaves),
         bodies=bodies,
@@ -95,9 +118,9 @@ def planned_schedule(
     )
 
 
-def _kept(steps: Sequence[Step], places: Mapping[int, int]) -> tuple[Step, ...]:
+def _kept(steps: Sequence[ControlStep], places: Mapping[int, int]) -> tuple[ControlStep, ...]:
     """The steps that run a body which has a task, and what goes with them."""
-    made: list[Step] = []
+    made: list[ControlStep] = []
     for step in steps:
         match step:
             case Run(body=body):
@@ -139,7 +162,7 @@ def _access(copy: Copy, task: Task) -> Access:
 def _parameters(
     tensors: Mapping[str, tuple[Format, Shape]],
     tiled: TiledKernel,
-    open_axes: Mapping[str, frozenset[int]],
+    open_axes: AbstractSet[tuple[str, int]],
     numbers: Collection[str],
 ) -> tuple[Parameter, ...]:
     lies_in = {
@@ -166,7 +189,7 @@ def _parameters(
             name=name,
             format=fmt,
             shape=tuple(
-                ("extent", name, axis) if axis in open_axes.get(name, ()) else extent
+                ("extent", name, axis) if (name, axis) in open_axes else extent
                 for axis, extent in enumerate(shape)
             ),
             is_read=name in read or name in numbers,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ascend_kernels.schedule.parts import Scalars
-from ascend_kernels.schedule.planner.tile_graph import Node, PlanError, TileGraph
+from ascend_kernels.schedule.parts import COPIES, OUTWARD, Scalars
+from ascend_kernels.schedule.planner.tile_graph import Node, PlanError, TileGraph, exchanged
 from ascend_kernels.schedule.scalars import Scalar, clamped
 from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
 
@@ -35,17 +35,19 @@ def inferred(
     """
     found: dict[int, Scalars] = {}
     for node in nodes:
-        if node.opcode == "COPY_OUT":
+        if node.opcode in OUTWARD:
             continue
         held = graph.tensors[node.outputs[0]]
         work = TILE_OPCODES[node.opcode].work if node.opcode in TILE_OPCODES else None
         inputs = [found[each] for each in node.inputs if each in found]
-        if node.opcode == "COPY_IN" or work in GIVES_EXTENTS or not inputs:
+        if node.opcode in COPIES or work in GIVES_EXTENTS or not inputs:
             result = own(node)
         elif node.opcode == "VIEW":
             result = tuple(map(clamped, inputs[0], node.attributes.offset, held.shape))
-        elif node.opcode == "ASSEMBLE":
+        elif node.opcode in ("ASSEMBLE", "RESHAPE"):
             result = held.extents
+        elif work is TileWork.TRANSPOSE:
+            result = exchanged(inputs[0], node.attributes.axes)
         else:
             shapes = [graph.tensors[each].shape for each in node.inputs if each in found]
             result = tuple(

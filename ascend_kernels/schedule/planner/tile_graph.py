@@ -12,17 +12,21 @@ import itertools
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
-from ascend_kernels.schedule.parts import Scalars, Step
+from ascend_kernels.schedule.parts import ControlStep, Scalars
 from ascend_kernels.schedule.scalars import clamped
 from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
+from tiling.chips import DEFAULT_CHIP
 from tiling.grid import Shape
 
 NO_SUBGRAPH: Final = -1
 _FIRST_CYCLES: Final = 10
-_REPEAT_BYTES: Final = 256
+BLOCK_BYTES: Final = DEFAULT_CHIP.block_bytes
+REPEAT_BYTES: Final = DEFAULT_CHIP.repeat_bytes
+"""Upstream's passes have these two of every chip as constants."""
+_Entry = TypeVar("_Entry")
 _REPEAT_ELEMS: Final = 128
 """The elements that an instruction takes a cycle."""
 
@@ -95,6 +99,7 @@ class Attributes:
         scalar: the number beside the tiles.
         scalar_first: it is the first operand.
         axis: of a reduction or an expansion.
+        axes: that are exchanged.
         function: of a comparison.
         offset: of a view, an assemble or a copy, in the larger tensor.
         file, line: the place in the kernel's source; "" and 0 of what a stage inserts.
@@ -105,6 +110,7 @@ class Attributes:
     scalar: float | None = None
     scalar_first: bool = False
     axis: int = -1
+    axes: tuple[int, ...] = ()
     function: str = ""
     offset: Scalars = ()
     file: str = ""
@@ -175,12 +181,20 @@ class KernelGraphs:
     Attributes:
         graphs: one of each run of operations that is compiled by itself.
         steps: the control flow over them, by their place.
-        open_axes: of each parameter, those whose length is known only when the kernel runs.
+        open_axes: the axes of parameters whose length is known only when the kernel runs.
     """
 
     graphs: tuple[TileGraph, ...]
-    steps: tuple[Step, ...]
-    open_axes: Mapping[str, frozenset[int]]
+    steps: tuple[ControlStep, ...]
+    open_axes: frozenset[tuple[str, int]]
+
+
+def exchanged(entries: Sequence[_Entry], axes: Sequence[int]) -> tuple[_Entry, ...]:
+    """The entries of axes, those of two of them exchanged; all as they are where none are named."""
+    found = list(entries)
+    for axis, other in zip(axes, reversed(axes), strict=True):
+        found[axis] = entries[other]
+    return tuple(found)
 
 
 def producers(nodes: Iterable[Node]) -> Mapping[int, list[Node]]:
@@ -229,7 +243,7 @@ def in_order(nodes: Sequence[Node], called: Sequence[int] = ()) -> tuple[Node, .
 
 
 def _needed(node: Node, made: Mapping[int, list[Node]], before: Mapping[int, Node]) -> list[Node]:
-    """The nodes that come before one, as often as it reads what they write."""
+    """The nodes that come before one, as often as it reads their results."""
     first = [before[node.number]] if node.number in before else []
     writers = (each for tensor in node.inputs for each in made.get(tensor, ()))
     return [*first, *(each for each in writers if each is not node)]
@@ -254,5 +268,5 @@ def latency_cycles(
     if not decides:
         return 1
     elem_bytes = decides[0][1].dtype.itemsize
-    repeats = -(-max(elems for elems, _ in decides) * elem_bytes // _REPEAT_BYTES)
-    return _FIRST_CYCLES + (repeats - 1) * max(1, _REPEAT_BYTES // elem_bytes // _REPEAT_ELEMS)
+    repeats = -(-max(elems for elems, _ in decides) * elem_bytes // REPEAT_BYTES)
+    return _FIRST_CYCLES + (repeats - 1) * max(1, REPEAT_BYTES // elem_bytes // _REPEAT_ELEMS)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
 from ascend_kernels.schedule.planner.partition import partition
+from ascend_kernels.schedule.planner.row_sharing import with_shared_rows
 from ascend_kernels.schedule.planner.subgraphs import (
     TiledKernel,
     eliminate_common,
@@ -20,10 +22,13 @@ from ascend_kernels.schedule.planner.subgraphs import (
 from ascend_kernels.schedule.planner.task_numbering import merge_alike, number_by_depth
 from ascend_kernels.schedule.planner.tile_cutting import cut
 from ascend_kernels.schedule.planner.tile_graph import TileGraph
+from ascend_kernels.schedule.planner.tile_reshapes import split_reshapes
 from ascend_kernels.schedule.planner.tile_views import (
     drop_whole_views,
     duplicate_views,
     merge_views,
+    place_moves,
+    settle_moves,
     settle_reshapes,
     split_assembled,
     split_raw,
@@ -44,11 +49,18 @@ def tiled_kernel(graphs: Sequence[TileGraph], name: str, *, cores: int) -> Tiled
             its line.
     """
     is_open = any(each.is_open for graph in graphs for each in graph.tensors)
-    parts = [_tiled(graph, name, cores, is_open=is_open) for graph in graphs]
-    leaves: dict[LeafGraph, LeafGraph] = {}
+    parts = [
+        with_shared_rows(
+            graph,
+            partial(_tiled, name=f"{name} {graph.name}".rstrip(), cores=cores, is_open=is_open),
+        )
+        for graph in graphs
+    ]
+    leaves: dict[tuple[str, int], LeafGraph] = {}
     bodies = []
     for part in parts:
-        alike = [leaf.renumbered() for leaf in part.leaves]
+        found = [repr(leaf.renumbered()) for leaf in part.leaves]  # 0.0 == -0.0
+        alike = [(leaf, found[:place].count(leaf)) for place, leaf in enumerate(found)]
         for key, leaf in zip(alike, part.leaves, strict=True):
             leaves.setdefault(key, leaf)
         places = [list(leaves).index(key) for key in alike]
@@ -61,9 +73,9 @@ def tiled_kernel(graphs: Sequence[TileGraph], name: str, *, cores: int) -> Tiled
     return TiledKernel(leaves=tuple(leaves.values()), bodies=tuple(bodies))
 
 
-def _tiled(graph: TileGraph, kernel: str, cores: int, *, is_open: bool) -> TiledKernel:
-    tiles = duplicate_views(split_assembled(split_raw(merge_views(cut(graph)))))
-    tiles = drop_whole_views(settle_reshapes(tiles))
+def _tiled(graph: TileGraph, name: str, cores: int, *, is_open: bool) -> TiledKernel:
+    tiles = duplicate_views(split_assembled(split_raw(split_reshapes(merge_views(cut(graph))))))
+    tiles = drop_whole_views(settle_reshapes(settle_moves(tiles)))
     tasks = merge_alike(partition(tiles), cores)
-    copies = eliminate_common(pass_through_gm(tasks))
-    return split(number_by_depth(copies), f"{kernel} {graph.name}".rstrip(), is_open=is_open)
+    copies = place_moves(eliminate_common(pass_through_gm(tasks)))
+    return split(number_by_depth(copies), name, is_open=is_open)

@@ -1,6 +1,6 @@
-"""AutoCast: the casts around operations that run in FP32, as upstream's pass inserts them.
+"""AutoCast's casts in a graph of whole tensors: where an operation runs in FP32 instead.
 
-Paths are those of upstream pypto at tag r0.2.0, framework/src.
+Paths below are those of upstream pypto at tag r0.2.0, framework/src.
 """
 
 from __future__ import annotations
