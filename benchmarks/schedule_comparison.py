@@ -17,37 +17,38 @@ the bytes of operands, the peak of UB, and the syncs with their places."""
 _PLACES_OF_THE_WHEEL: Final = "site-packages"
 
 
-def computing(schedule: Schedule) -> dict[int, Leaf]:
-    """The leaves in which something runs, without names, as their first task runs them.
+def leaf_in(task: Task, leaf: Leaf) -> Leaf:
+    """A leaf without names, as a task runs it.
 
     The last pass writes the extents of tiles as numbers of the task; and to scratch it gives those
     of the result beside it, which say nothing of scratch.
     """
-    tasks: dict[int, Task] = {}
-    for task in (task for body in schedule.bodies for task in body.tasks):
-        if task.leaf is not None:
-            tasks.setdefault(task.leaf, task)
 
-    def known(operand: TileOperand, task: Task) -> TileOperand:
+    def known(operand: TileOperand) -> TileOperand:
         extents = (
             task.accesses[each[1]].shape[each[2]] if isinstance(each, tuple) else each
             for each in operand.valid_shape
         )
         return replace(operand, valid_shape=tuple(extents))
 
-    found = {}
-    for place, leaf in enumerate(schedule.leaves):
-        if leaf.core == "HUB":
-            continue
-        operations = []
-        for each in leaf.operations:
-            results = [known(x, tasks[place]) for x in each.outputs[:1]]
-            scratch = [replace(x, valid_shape=x.shape) for x in each.outputs[1:]]
-            inputs = tuple(known(x, tasks[place]) for x in each.inputs)
-            operations.append(replace(each, inputs=inputs, outputs=(*results, *scratch)))
-        buffers = tuple(replace(each, name="") for each in leaf.buffers)
-        found[place] = replace(leaf, name="", operations=tuple(operations), buffers=buffers)
-    return found
+    operations = []
+    for each in leaf.operations:
+        results = [known(x) for x in each.outputs[:1]]
+        scratch = [replace(x, valid_shape=x.shape) for x in each.outputs[1:]]
+        inputs = tuple(known(x) for x in each.inputs)
+        operations.append(replace(each, inputs=inputs, outputs=(*results, *scratch)))
+    buffers = tuple(replace(each, name="") for each in leaf.buffers)
+    return replace(leaf, name="", operations=tuple(operations), buffers=buffers)
+
+
+def computing(schedule: Schedule) -> dict[int, Leaf]:
+    """The leaves in which something runs, as their first task runs them."""
+    tasks: dict[int, Task] = {}
+    for task in (task for body in schedule.bodies for task in body.tasks):
+        if task.leaf is not None:
+            tasks.setdefault(task.leaf, task)
+    listed = enumerate(schedule.leaves)
+    return {place: leaf_in(tasks[place], x) for place, x in listed if x.core != "HUB"}
 
 
 def at_lines_of(leaf: Leaf, other: Leaf) -> Leaf:
