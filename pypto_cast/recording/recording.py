@@ -342,6 +342,7 @@ def running(recording: Recording) -> Iterator[Recording]:
     try:
         yield recording
     finally:
+        recording.plan = None  # its context holds the recording
         _CURRENT.reset(token)
         CONTROL_DEPENDENCE.reset(steering)
         WARNED.reset(warned)

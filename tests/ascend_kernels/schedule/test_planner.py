@@ -19,7 +19,7 @@ from support.programs.upstream_dumps import (
 )
 
 import pypto_cast as pypto
-from ascend_kernels.schedule.parts import Body, Branch, Leaf, Loop, Renewal, Run
+from ascend_kernels.schedule.parts import Body, Branch, ControlStep, Leaf, Loop, Renewal, Run
 from ascend_kernels.schedule.planner.tile_graph import PlanError
 from ascend_kernels.schedule.reader.upstream_dump import CHIP
 from ascend_kernels.schedule.schedule import Schedule
