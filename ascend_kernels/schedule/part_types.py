@@ -50,7 +50,7 @@ def check_fields(part: Any) -> None:
 
 
 def fits(value: object, kind: Any) -> bool:
-    """Tell if a value is of a type, as annotated; of a scalar only the outermost is looked at."""
+    """True if a value is of a type, as annotated; of a scalar only the outermost is looked at."""
     if typing.get_origin(kind) is tuple:
         inner = typing.get_args(kind)[0]
         return isinstance(value, tuple) and all(fits(each, inner) for each in value)

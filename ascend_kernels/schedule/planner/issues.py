@@ -76,7 +76,7 @@ class Issue:
 
     @property
     def text(self) -> str:
-        """The opcode with its line; of a copy, which has none, that of what it is made for."""
+        """The opcode with its line; a copy has that of the operation that it is made for."""
         if self.operation is None:
             return "an allocation"
         near = (each.operation for each in (self, *self.followers.values(), *self.needs.values()))

@@ -245,10 +245,10 @@ def padded(graph: TileGraph, parts: Mapping[int, _Part]) -> Mapping[int, Shape]:
     reads = [(node, tensor) for node in graph.nodes for tensor in node.inputs]
     writes = [(node, tensor) for node in graph.nodes for tensor in node.outputs]
     for node, tensor in (*reads, *writes):
-        if tensor in parts and parts[tensor].raw not in found:
-            whole = graph.tensors[parts[tensor].raw].shape
-            last = round_up(whole[-1], _padded_row(graph, node, graph.tensors[tensor]))
-            found[parts[tensor].raw] = (*whole[:-1], last)
+        if tensor in parts and parts[tensor].raw == tensor and tensor not in found:
+            *outer, last = graph.tensors[tensor].shape
+            row = _padded_row(graph, node, graph.tensors[tensor])
+            found[tensor] = (*outer, round_up(last, row))
     visited: set[int] = set()
     for node, tensor in reads:
         if tensor in visited or tensor not in parts:
@@ -473,7 +473,7 @@ def _leaf(
     extents = inferred(graph, computed, asked_extents, of_leaf=True) if is_open else {}
 
     def numbers(operands: Sequence[int]) -> tuple[int, ...]:
-        """Of what the leaf itself reads and writes; that of GM may be both."""
+        """Of the tensors that the leaf itself reads and writes; one in GM may be both."""
         return tuple(
             tensors.setdefault(each, len(tensors))
             if each in raw or (each in read and each in written)

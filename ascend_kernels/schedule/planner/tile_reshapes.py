@@ -1,4 +1,4 @@
-"""Reshapes of what is written in tiles: one for each tile, where the tiles before and after allow.
+"""Reshapes of tensors that are written in tiles: one for each tile, where tiles around allow it.
 
 Paths are those of upstream pypto at tag r0.2.0, framework/src/passes.
 """

@@ -196,7 +196,7 @@ def duplicate_views(graph: TileGraph) -> TileGraph:
 
 
 def settle_moves(graph: TileGraph) -> TileGraph:
-    """Put what a transposition writes to GM there.
+    """Put the result of a transposition that writes to GM there.
 
     So lies what is assembled of it; who computes with it views it
     (tile_graph_pass/data_path/assign_memory_type.cpp, convert_op_inserter.cpp).

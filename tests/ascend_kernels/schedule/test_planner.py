@@ -19,19 +19,11 @@ from support.programs.upstream_dumps import (
 )
 
 import pypto_cast as pypto
-from ascend_kernels.schedule.parts import (
-    Body,
-    Branch,
-    Leaf,
-    Loop,
-    Renewal,
-    Run,
-    Task,
-    TileOperand,
-)
+from ascend_kernels.schedule.parts import Body, Branch, ControlStep, Leaf, Loop, Renewal, Run
 from ascend_kernels.schedule.planner.tile_graph import PlanError
 from ascend_kernels.schedule.reader.upstream_dump import CHIP
 from ascend_kernels.schedule.schedule import Schedule
+from benchmarks.schedule_comparison import at_lines_of, computing, leaf_in, tasks_of
 from pypto_cast.kernel.jit import Kernel
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -49,74 +41,12 @@ RECORDED = {
 NOT_TILED = {"bits", "gathered", "keepdim_false", "padded", "running_sums"}
 """Those with an operation that is not planned; test_tiled_kernels has the reasons."""
 PLANNED = tuple(name for name in NAMES if name not in LOOPS and name not in NOT_TILED)
-PLACES_OF_THE_WHEEL = "site-packages"
 
 
 def planned(name: str, *given: Any) -> Schedule:
     """The schedule of a kernel of the dumps, as the wheel compiles it for the chip of its model."""
     with pypto.options(release="0.2.0", satmode="upstream", chip=CHIP):
         return kernel_of(name).schedule(*given)
-
-
-def leaf_in(task: Task, leaf: Leaf) -> Leaf:
-    """A leaf without names, as a task runs it.
-
-    The last pass writes the extents of tiles as numbers of the task; and to scratch it gives those
-    of the result beside it, which say nothing of scratch.
-    """
-
-    def known(operand: TileOperand) -> TileOperand:
-        extents = (
-            task.accesses[each[1]].shape[each[2]] if isinstance(each, tuple) else each
-            for each in operand.valid_shape
-        )
-        return replace(operand, valid_shape=tuple(extents))
-
-    operations = []
-    for each in leaf.operations:
-        results = [known(x) for x in each.outputs[:1]]
-        scratch = [replace(x, valid_shape=x.shape) for x in each.outputs[1:]]
-        inputs = tuple(known(x) for x in each.inputs)
-        operations.append(replace(each, inputs=inputs, outputs=(*results, *scratch)))
-    buffers = tuple(replace(each, name="") for each in leaf.buffers)
-    return replace(leaf, name="", operations=tuple(operations), buffers=buffers)
-
-
-def computing(schedule: Schedule) -> dict[int, Leaf]:
-    """The leaves in which something runs, as their first task runs them."""
-    tasks: dict[int, Task] = {}
-    for task in (task for body in schedule.bodies for task in body.tasks):
-        if task.leaf is not None:
-            tasks.setdefault(task.leaf, task)
-    listed = enumerate(schedule.leaves)
-    return {place: leaf_in(tasks[place], x) for place, x in listed if x.core != "HUB"}
-
-
-def at_lines_of(leaf: Leaf, other: Leaf) -> Leaf:
-    """A leaf with no line where the other has none, or one in the wheel's own sources."""
-    if len(leaf.operations) != len(other.operations):
-        return leaf
-    operations = (
-        replace(each, file=beside.file, line=beside.line)
-        if not beside.line or PLACES_OF_THE_WHEEL in beside.file
-        else each
-        for each, beside in zip(leaf.operations, other.operations, strict=True)
-    )
-    return replace(leaf, operations=tuple(operations))
-
-
-def tasks_of(schedule: Schedule, body: Body) -> list[Any]:
-    """Each task of a body by its leaf, all that its copies move, and the tasks that wait for it."""
-    leaves: dict[int | None, int] = {x: k for k, x in enumerate(computing(schedule))}
-    parameters = {each.name for each in schedule.parameters}
-    found = []
-    for task in body.tasks:
-        moved = []
-        for each in task.accesses if task.leaf in leaves else ():
-            name = each.tensor if each.tensor in parameters else bool(each.tensor)
-            moved.append((name, each.offset, each.shape if each.tensor else ()))
-        found.append((leaves.get(task.leaf), moved, len(task.successors)))
-    return sorted(found, key=repr)
 
 
 @pytest.mark.parametrize("name", PLANNED)
@@ -400,6 +330,28 @@ def test_a_kernel_without_source_is_refused() -> None:
     kernel = pypto.frontend.jit(names["sourceless"])
     with pytest.raises(PlanError, match="sourceless: its source cannot be read"):
         kernel.schedule(*[pypto.tensor([32, 64], pypto.DT_FP32)] * 2)
+
+
+@pypto.frontend.jit
+def tiled_twice(
+    x: pypto.Tensor[[1000], pypto.DT_FP32], y: pypto.Tensor[[1000], pypto.DT_FP32]
+) -> None:
+    pypto.set_vec_tile_shapes(256)
+    s = pypto.exp(x)
+    pypto.set_vec_tile_shapes(512)
+    y[:] = s + 1.0
+
+
+def test_the_parts_of_a_tile_do_not_pad_it() -> None:
+    """The last tile has 488 elements, of parts of 256 and 232, as upstream's has."""
+    schedule = tiled_twice.schedule(*given([1000], [1000]))
+    shapes = {
+        each.outputs[0].shape
+        for leaf in schedule.leaves
+        for each in leaf.operations
+        if each.opcode == "EXP"
+    }
+    assert shapes == {(256,), (488,)}
 
 
 # --- Control flow that no dump has ---------------------------------------------------------------
