@@ -198,6 +198,18 @@ def parsed(function: Callable[..., object]) -> tuple[list[str], int, ast.Module]
         return [], 0, ast.Module(body=[], type_ignores=[])
 
 
+def names_assigned(function: Callable[..., object]) -> list[tuple[str, range]]:
+    """The names that a function assigns to, with the lines of each assignment."""
+    _, first, tree = parsed(function)
+    statements = (each for each in ast.walk(tree) if isinstance(each, ast.Assign))
+    return [
+        (target.id, range(node.lineno + first - 1, (node.end_lineno or node.lineno) + first))
+        for node in sorted(statements, key=lambda each: each.lineno)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    ]
+
+
 def _refused(
     body: Sequence[ast.stmt], loop_lines: Collection[int], *, in_loop: bool
 ) -> Iterator[tuple[ast.stmt, Releases]]:

@@ -7,13 +7,13 @@ upstream pypto at tag r0.2.0, framework/src.
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Any, Final
 
 from ascend_kernels.schedule.parts import Scalars
+from ascend_kernels.schedule.planner.open_extents import of_result
 from ascend_kernels.schedule.planner.tile_graph import (
     Attributes,
     KernelGraphs,
@@ -25,10 +25,10 @@ from ascend_kernels.schedule.planner.tile_graph import (
     exchanged,
     in_order,
 )
-from ascend_kernels.schedule.scalars import Scalar, constant, text
+from ascend_kernels.schedule.scalars import constant, text
 from pypto_cast.dtypes.data_types import CastMode, SaturationMode
 from pypto_cast.kernel.auto_cast import auto_cast
-from pypto_cast.kernel.kernel_source import parsed
+from pypto_cast.kernel.kernel_source import names_assigned
 from pypto_cast.kernel.loop_runs import Slots, runs_of
 from pypto_cast.operations.operation_rows import ROWS
 from pypto_cast.operations.scalar_operands import Constant, is_element
@@ -37,7 +37,6 @@ from pypto_cast.recording.steps import Call
 from pypto_cast.tensors import indexing
 from pypto_cast.tensors.symbolic import SymbolicScalar, scalar_of
 from pypto_cast.tensors.tensor import Tensor
-from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
 from simulator.numbers.formats import Format
 from tiling.grid import Shape
 
@@ -47,8 +46,6 @@ _RAW_A_COPY: Final = 6
 """Those that it makes for a view of an argument, or an assemble, when a function is closed."""
 _PLACED: Final = ("view", "__getitem__", "assemble", "__setitem__")
 """Operations at places that may be known only when the kernel runs."""
-_BY_ELEMENTS: Final = (TileWork.ELEMENTS, TileWork.CAST, TileWork.COMPARE, TileWork.REDUCE)
-"""Kinds of work whose results hold data where operands do."""
 _AROUND: Final = ("RESHAPE", "VIEW", "ASSEMBLE")
 """Opcodes that may stand before the one of an operation."""
 
@@ -74,14 +71,13 @@ def tensor_graphs(
         PlanError: an operation that is not covered, or a tensor that bodies pass on in a way that
             is not; names it with its line.
     """
-    assignments = _assignments(function)
+    assignments = names_assigned(function)
     recorded = runs_of(events)
     slots, readers = Slots(recorded.declared), []
     for run in recorded.runs:
         reader = _Reader(assignments, release, parameters, slots)
-        for call, following in zip(run.calls, [*run.calls[1:], None], strict=True):
-            if not _is_inside(call, following):
-                reader.take(call)
+        for call in run.operations:
+            reader.take(call)
         readers.append(reader)
     left = {slot for reader in readers for slot in reader.left()}
     for slot, place in slots.read.items():
@@ -97,17 +93,6 @@ def tensor_graphs(
         graphs=tuple(graphs),
         steps=slots.steps(recorded.steps),
         open_axes=frozenset((name, axis) for name, axis in axes if name not in fixed),
-    )
-
-
-def _is_inside(call: Call, following: Call | None) -> bool:
-    """True for the assemble that an assignment to a whole tensor carries out."""
-    return (
-        call.operation.__name__ == "assemble"
-        and following is not None
-        and following.operation.__name__ in ("__setitem__", "move")
-        and following.arguments[0] is call.arguments[0]
-        and following.arguments[-1] is call.arguments[1]
     )
 
 
@@ -162,7 +147,7 @@ class _Reader:
         }
         if name not in takes:
             raise PlanError(f"{name} {call.place}: no tile opcodes are known for it")
-        if name not in _PLACED and not _are_known((call.arguments, call.named)):
+        if name not in _PLACED and not _are_known((*call.arguments, *call.named.values())):
             raise PlanError(f"{name} {call.place}: a number known only when the kernel runs")
         takes[name](call, *call.arguments, **call.named)
         if name in ROWS:
@@ -379,29 +364,14 @@ class _Reader:
         self.wide[number] = frozenset(each.number_format for each in dtypes)
 
     def _extents(self, call: Call, opcode: str, inputs: Sequence[int]) -> Scalars:
-        """The extents of a result that hold data: along each axis those of an operand as long.
-
-        An argument that is no view is taken at the length that was given.
-        """
+        """Those of a result; an argument that is no view is taken at the length that was given."""
         for name, tensor in self._parameters.items():
             if tensor in inputs and isinstance(name, str):
                 self.whole.add(name)
                 self._tensors[tensor] = replace(self._tensors[tensor], valid=())
         operands = [self._tensors[each] for each in inputs]
-        if not any(each.is_open for each in operands):
-            return ()
         shape = tuple(map(int, call.result.shape))
-        work = TILE_OPCODES[opcode].work if opcode in TILE_OPCODES else None
-        if work not in _BY_ELEMENTS or any(len(each.shape) != len(shape) for each in operands):
-            raise PlanError(
-                f"{opcode} {call.place}: extents known only when the kernel runs are not planned "
-                "for it"
-            )
-        found: list[Scalar] = []
-        for axis, extent in enumerate(shape):
-            held = [each.extents[axis] for each in operands if each.shape[axis] == extent]
-            found.append(held[0] if held else extent)
-        return tuple(found)
+        return of_result(f"{opcode} {call.place}", opcode, operands, shape)
 
     def _between(self, held: TileTensor, shape: Sequence[int]) -> int:
         """A tensor of an operation's own, between its nodes."""
@@ -622,30 +592,8 @@ class _Reader:
         self._values[id(target)] = source
 
 
-def _listed(key: Any) -> list[slice]:
-    keys = key if isinstance(key, tuple) else (key,)
-    return [each for each in keys if isinstance(each, slice)]
-
-
 def _are_known(given: Any) -> bool:
     """True if no number in nested lists is known only when the kernel runs."""
     if isinstance(given, (list, tuple)):
         return all(map(_are_known, given))
-    if isinstance(given, dict):
-        return _are_known(tuple(given.values()))
     return not isinstance(given, SymbolicScalar) or isinstance(scalar_of(given), int)
-
-
-def _assignments(function: Callable[..., object]) -> list[tuple[str, range]]:
-    """The names that a function assigns to, with the lines of each assignment."""
-    _, first, tree = parsed(function)
-    return [
-        (target.id, range(node.lineno + first - 1, (node.end_lineno or node.lineno) + first))
-        for node in sorted(_statements(tree), key=lambda each: each.lineno)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    ]
-
-
-def _statements(tree: ast.AST) -> Iterator[ast.Assign]:
-    return (each for each in ast.walk(tree) if isinstance(each, ast.Assign))

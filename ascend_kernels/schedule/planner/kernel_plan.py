@@ -119,7 +119,7 @@ def _planned(
 
 
 def _kept(steps: Sequence[ControlStep], places: Mapping[int, int]) -> tuple[ControlStep, ...]:
-    """The steps that run a body which has a task, and what goes with them."""
+    """The steps that run a body which has a task, with the renewals and barriers among them."""
     made: list[ControlStep] = []
     for step in steps:
         match step:

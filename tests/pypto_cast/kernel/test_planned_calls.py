@@ -101,22 +101,22 @@ def test_a_call_plans_its_schedule_and_executes_it(executed: list[Schedule]) -> 
 def by_blocks(
     x: pypto.Tensor[[pypto.DYNAMIC, 64], pypto.DT_FP32],
     starts: pypto.Tensor[[...], pypto.DT_INT32],
-    y: pypto.Tensor[[pypto.DYNAMIC, 64], pypto.DT_FP32],
+    y: pypto.Tensor[[pypto.DYNAMIC, 64], pypto.DT_FP16],
 ) -> None:
     pypto.set_vec_tile_shapes(16, 64)
     for index in pypto.loop(x.shape[0] // 32, name="rows", idx_name="index"):
         part = pypto.view(x, [32, 64], [starts[index, 0] * 32, 0])
         if pypto.cond(index > 1):
-            y[index * 32 : (index + 1) * 32, 0:64] = part * 2.0
+            y[index * 32 : (index + 1) * 32, 0:64] = pypto.cast(part * 2.0, pypto.DT_FP16)
         else:
-            y[index * 32 : (index + 1) * 32, 0:64] = pypto.exp(part)
+            y[index * 32 : (index + 1) * 32, 0:64] = pypto.cast(pypto.exp(part), pypto.DT_FP16)
 
 
 def test_loops_are_executed_as_planned_and_each_element_knows_what_wrote_it(
     executed: list[Schedule],
 ) -> None:
     starts = np.array([[3], [0], [2], [1]], np.int32)
-    x, y, expected = arrays((128, 64), (128, 64), (128, 64))
+    (x,), (y, expected) = arrays((128, 64)), np.zeros((2, 128, 64), np.float16)
     by_blocks(x, starts, expected)
     assert not executed
     with pypto.options(fidelity="instructions"):
