@@ -56,6 +56,12 @@ DUMP_FILES: Final = (
 """The files of a dump that a schedule is read from; the other passes are large."""
 CHIP: Final = "Ascend910B2"
 """The device of the wheel's model."""
+_LAST_LINES: Final = {
+    ".cpp": "} // namespace npu::tile_fwk",
+    ".h": "#endif/*TILE_FWK_EXPRESSION_H*/",
+    ".tifwkgr": "}",
+}
+"""Of whole files; in those of JSON the parser finds that the end is missing."""
 MAX_FILE_BYTES: Final = 256 << 20
 MAX_DUMP_BYTES: Final = 1 << 30
 _INT32: Final = 3
@@ -118,7 +124,11 @@ class _Texts:
         self._taken_bytes += size_bytes
         if self._taken_bytes > MAX_DUMP_BYTES:
             raise ValueError(f"with it the dump has more than {MAX_DUMP_BYTES} B")
-        return path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
+        last = _LAST_LINES.get(path.suffix, "")
+        if not text.rstrip().endswith(f"\n{last}" if last else ""):
+            raise ValueError(f"it is cut short: its last line is not {last!r}")
+        return text
 
 
 class _FileOf:
