@@ -68,6 +68,8 @@ def check_leaf(leaf: Leaf) -> None:
             raise ValueError(f"{where}: {'it has no flag' if is_sync else 'it has a flag'}")
         if flag is not None and (flag.setter == flag.waiter) != operation.opcode.startswith("BAR."):
             raise ValueError(f"{where}: it is between {flag.setter} and {flag.waiter}")
+        if flag is not None and (operation.inputs or operation.outputs):
+            raise ValueError(f"{where}: it has tiles, and is a sync")
         if flag is None and not operation.outputs:
             raise ValueError(f"{where}: it writes no tile")
         if any(x.access is not None for x in operation.outputs) and not operation.inputs:

@@ -200,6 +200,19 @@ def test_a_text_that_is_cut_short_at_the_end_of_a_line_is_named(pattern: str, du
     pypto.read_schedule(dump)
 
 
+def test_an_output_that_no_task_writes_is_named(tmp_path: Path) -> None:
+    for place, path_of in enumerate((leaf_of, root_of)):
+        dump = unpacked("softmax", tmp_path / str(place))
+        changed(path_of(dump), lambda function: function.update(operations=[]))
+        assert "it gives y, which none of its tasks writes" in refusal(dump, root_of(dump))
+
+
+def test_arguments_in_one_place_are_named(dump: Path) -> None:
+    path = next(dump.glob("kernel_aicpu/expression_0.h"))
+    path.write_text(path.read_text().replace("#define ARG_x 0", "#define ARG_x 1"))
+    assert "two arguments have one name or place: " in refusal(dump, path)
+
+
 def test_a_control_flow_that_is_not_understood_is_named(dump: Path) -> None:
     path = flow_of(dump)
     whole = path.read_text()

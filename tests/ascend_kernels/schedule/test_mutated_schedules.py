@@ -180,6 +180,14 @@ WRONG: Final[Mapping[str, tuple[Callable[[Schedule], object], str]]] = {
         ),
         "operation 0 COPY_IN: whole numbers and texts in lists is wanted, not 1.5",
     ),
+    "a sync with tiles": (
+        lambda given: exchanged(
+            given,
+            ("leaves", 0, "operations", 1, "inputs"),
+            given.leaves[0].operations[0].inputs,
+        ),
+        "operation 1 SYNC_SRC: it has tiles, and is a sync",
+    ),
     "a list in a number": (
         lambda given: exchanged(
             given, ("bodies", 0, "tasks", 0, "accesses", 0, "offset", 0), ("add", [1], 2)
