@@ -73,6 +73,15 @@ def reuse_an_event(leaf: Path) -> None:
     leaf.write_text(json.dumps(document))
 
 
+def test_a_file_that_ends_the_program_is_no_success(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "ends.py"
+    file.write_text("import sys\nsys.exit(0)\n")
+
+    ran = command("check-schedule", f"{file}::softmax")
+
+    assert "ends.py ends the program, with 0, as it is imported" in ran.error
+
+
 def test_what_is_known_beside_a_leaf_that_is_not_executed_is_told(
     command: Command, tmp_path: Path
 ) -> None:
