@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -170,6 +170,16 @@ def written(name: str, shapes: str, tile: str) -> Written:
     body = body.strip().format(
         **match.groupdict(), last=DTYPES[dtype], last_shape=list(shape), columns=tensors[0][0][-1]
     )
+    return _written(name, tensors, tile, body)
+
+
+def written_body(row: Mapping[str, str]) -> Written:
+    """The kernel of a row that has its statements itself, in the column body."""
+    tensors = tuple(map(_tensor, row["shape"].split()))
+    return _written(row["id"], tensors, row["tile"], row["body"].replace("; ", "\n"))
+
+
+def _written(name: str, tensors: Sequence[Tensor], tile: str, body: str) -> Written:
     annotations = (
         f"a{place}: pypto.Tensor({list(shape)}, pypto.{DTYPES[dtype]})"
         for place, (shape, dtype) in enumerate(tensors)
@@ -180,7 +190,7 @@ def written(name: str, shapes: str, tile: str) -> Written:
         tile=tile.replace("x", ", "),
         body="\n".join(f"    {line}" for line in body.splitlines()),
     )
-    return Written(id=name, name=name, text=text, tensors=tensors)
+    return Written(id=name, name=name, text=text, tensors=tuple(tensors))
 
 
 def written_model(row: Mapping[str, str], folders: Sequence[Path]) -> Written:
@@ -287,3 +297,68 @@ def drawn(random: np.random.Generator) -> Written:
     return written(
         f"{name}{dtype}" if name.endswith("_") else name, written_as, "x".join(map(str, tile))
     )
+
+
+_UNARY: Final = ("abs", "exp", "log", "neg", "reciprocal", "relu", "sigmoid", "sqrt")
+_STEPS: Final = (
+    *("{to} = pypto.{unary}({x})", "{to} = pypto.{unary}({x})", "{to} = {x} {operator} {y}"),
+    *("{to} = {x} {operator} {y}", "{to} = {x} {operator} {number}", "{to} = {number} - {x}"),
+    *("{to} = pypto.maximum({x}, {y})", "{to} = pypto.clip({x}, -1.0, {number})"),
+    "{to} = pypto.where({x} > {y}, {x}, {y})",
+    "{to} = pypto.cast(pypto.cast({x}, pypto.{other}), pypto.{dtype})",
+    *("{to} = {x} {operator} {broadcast}",) * 2,
+    *("{to}r = pypto.{reduction}({x}, {axis}, True)\n{to} = {y} {operator} {to}r",) * 2,
+    "pypto.set_vec_tile_shapes({tile})\n{to} = pypto.abs({x})",
+)
+"""Statements of a chain; each gives a value of the chain's shape and dtype."""
+_STEPS_OF_ROWS: Final = tuple(x for x in _STEPS if "reduction" not in x and "clip" not in x)
+"""Those that upstream takes for one dimension."""
+
+
+def drawn_chain(random: np.random.Generator, dims: int) -> Written:
+    """Draw a kernel of two to six operations: operands, broadcasts, reductions, casts, tiles.
+
+    It has one output or two. The tile divides the extents in half of all draws.
+    """
+
+    def one(of: Sequence[Any]) -> Any:
+        return of[random.integers(len(of))]
+
+    def tile() -> list[int]:
+        drawn = [one((1, 1, 2)), one((1, 2)), one((4, 8, 16)), 32 * int(random.integers(1, 7))]
+        return drawn[-dims:]
+
+    first, dtype = tile(), str(one(_FLOATS))
+    divides = bool(random.integers(2))
+    most = [2, 2, 3, 3][-dims:]
+    shape = [each * int(random.integers(1, k + 1)) for each, k in zip(first, most, strict=True)]
+    if not divides:
+        shape = [int(random.integers(1, each + 1)) for each in shape]
+    axes = [axis for axis, extent in enumerate(shape) if extent > 1] or [0]
+    row = list(shape)
+    row[one(axes)] = 1
+    tensors = [(tuple(shape), dtype)] * int(random.integers(1, 3))
+    values, lines = [f"a{place}" for place in range(len(tensors))], []
+    for number in range(int(random.integers(2, 7))):
+        step = one(_STEPS if dims > 1 else _STEPS_OF_ROWS)
+        if "{broadcast}" in step and (tuple(row), dtype) not in tensors[-1:]:
+            tensors.append((tuple(row), dtype))
+        lines += step.format(
+            to=f"v{number}",
+            x=one(values[-3:]),
+            y=one(values),
+            operator=one("+-*/"),
+            unary=one(_UNARY),
+            number=one((0.5, 1.25, 2.0)),
+            reduction=one(("sum", "amax", "amin")),
+            axis=one(axes),
+            broadcast=f"a{len(tensors) - 1}",
+            dtype=DTYPES[dtype],
+            other=DTYPES[one(_FLOATS[1:] if dtype == "float32" else _FLOATS[:1])],
+            tile=", ".join(map(str, tile())),
+        ).splitlines()
+        values.append(f"v{number}")
+    for factor in (1.5, 3.0)[: 1 + int(random.integers(2))]:
+        lines.append(f"a{len(tensors)}[:] = {one(values[-2:])} * {factor}")
+        tensors.append((tuple(shape), dtype))
+    return _written("chain", tensors, "x".join(map(str, first)), "\n".join(lines))

@@ -14,6 +14,10 @@ from types import FrameType
 from typing import Final
 
 _HOUSE: Final = (f"{Path(__file__).resolve().parent}{os.sep}", contextlib.__file__)
+_ROOMS: Final = tuple(
+    f"{Path(__file__).resolve().parents[1] / room}{os.sep}"
+    for room in ("pypto_cast", "ascend_kernels", "simulator", "tiling")
+)
 Place = tuple[str, int]
 """A file and a line."""
 _PLACE: Final[ContextVar[Place | None]] = ContextVar("pypto_cast_place", default=None)
@@ -26,6 +30,11 @@ def caller() -> Place:
         frame = _frame_outside()
         place = frame.f_code.co_filename, frame.f_lineno
     return place
+
+
+def is_called_from_outside() -> bool:
+    """True if code outside the rooms of the project calls the function that asks."""
+    return not sys._getframe(2).f_code.co_filename.startswith(_ROOMS)
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ valid, offset, shape), the valid extent of a view.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -90,6 +90,75 @@ def evaluate(scalar: Scalar, values: Values) -> int:
     except (KeyError, IndexError, ZeroDivisionError, TypeError) as error:
         raise ValueError(f"{text(scalar)} cannot be evaluated: {error!r}") from None
     raise UnknownNumberError(f"{text(scalar)} is not known before the kernel runs on a device")
+
+
+def calculation(name: str, *operands: Scalar) -> Scalar:
+    """An operator on scalars, worked out where all of them are known."""
+    known = [each for each in operands if isinstance(each, int)]
+    return _FUNCTIONS[name](*known) if len(known) == len(operands) else (name, *operands)
+
+
+def plus(a: Scalar, b: Scalar) -> Scalar:
+    """A sum without a zero, what is known last."""
+    if a == 0 or b == 0:
+        return b if a == 0 else a
+    return calculation("add", b, a) if isinstance(a, int) else calculation("add", a, b)
+
+
+def total(scalars: Iterable[Scalar]) -> Scalar:
+    """The sum of scalars."""
+    found: Scalar = 0
+    for each in scalars:
+        found = plus(found, each)
+    return found
+
+
+def minus(a: Scalar, b: Scalar) -> Scalar:
+    """A difference, without a zero."""
+    return a if b == 0 else calculation("sub", a, b)
+
+
+def clamped(valid: Scalar, offset: Scalar, shape: int) -> Scalar:
+    """The valid extent of a view, worked out where all is known.
+
+    Source: upstream pypto at tag r0.2.0, framework/src/interface/tensor/logical_tensor.cpp:498,
+    GetViewValidShapeDim.
+    """
+    return calculation("clamp", valid, offset, shape)
+
+
+def constant(scalar: Scalar) -> int | None:
+    """The number of a polynomial that does not vary; None of what varies, or is none."""
+    names = sorted(_variables(scalar), key=repr)
+    if None in names:
+        return None
+    found = set()
+    for k in range(_POINTS):
+        values = {name: (k + 1) * (place + 3) ** 2 for place, name in enumerate(names)}
+        found.add(_polynomial(scalar, values))
+    return found.pop() if len(found) == 1 else None
+
+
+_POINTS: Final = 8
+_OF_POLYNOMIALS: Final = ("add", "sub", "mul", "neg", "pos")
+
+
+def _variables(scalar: Scalar) -> set[Scalar | None]:
+    match scalar:
+        case int():
+            return set()
+        case ("symbol" | "extent", *_):
+            return {scalar}
+        case (str(name), *operands) if name in _OF_POLYNOMIALS:
+            return set().union(*map(_variables, operands))
+    return {None}
+
+
+def _polynomial(scalar: Scalar, values: Mapping[Scalar | None, int]) -> int:
+    match scalar:
+        case (str(name), *operands) if name in _OF_POLYNOMIALS:
+            return _FUNCTIONS[name](*(_polynomial(each, values) for each in operands))
+    return scalar if isinstance(scalar, int) else values[scalar]
 
 
 def elements_read(scalar: Scalar) -> Iterator[tuple[str, int]]:

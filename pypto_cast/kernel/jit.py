@@ -43,6 +43,7 @@ from pypto_cast.loading import entry
 from pypto_cast.options.context import Settings, current, options, running_on
 from pypto_cast.options.hints import GROUPS, merged
 from pypto_cast.recording import recording, steps, tally
+from pypto_cast.recording.plan_tape import PlanTape
 from pypto_cast.recording.recording import Recording
 from pypto_cast.tensors.arguments import TensorAnnotation
 from pypto_cast.tensors.arrays import array_of, check_contiguous
@@ -58,7 +59,7 @@ from tiling.grid import Shape
 from tiling.plan import TilePlan
 
 if TYPE_CHECKING:  # loaded when a schedule is asked for
-    from ascend_kernels.schedule.planner.tile_graph import TileGraph
+    from ascend_kernels.schedule.planner.tile_graph import KernelGraphs, TileGraph
     from ascend_kernels.schedule.schedule import Schedule
 
 
@@ -165,9 +166,15 @@ class Kernel:
             own.count(outputs)
 
     def _recording(
-        self, *, executes: bool = True, bounds: bool = False, by_documents: bool = False
+        self,
+        *,
+        executes: bool = True,
+        bounds: bool = False,
+        by_documents: bool = False,
+        tape: PlanTape | None = None,
     ) -> Recording:
         return Recording(
+            tape=tape,
             kernel=self._signature.kernel,
             executes=executes,
             bounds=bounds,
@@ -274,36 +281,42 @@ class Kernel:
         instead of an array.
         """
         name = self._signature.kernel
-        own = self._recording(executes=False)
-        with recording.running(own):
-            self._run(own, arguments, named)
+        own = self._recorded(arguments, named)
         return KernelProgram(kernel=name, casts=tuple(own.records), steps=tuple(own.steps))
 
     def tensor_graphs(self, *arguments: Any, **named: Any) -> tuple[TileGraph, ...]:
         """The operations of a call by their tile opcodes, over whole tensors; see `program`.
 
-        One graph of each iteration of a loop. AutoCast's casts are those of the release of
-        `options(release=)`.
+        One graph of each run of operations that is compiled by itself, as each path through a
+        loop's body is. AutoCast's casts are those of the release of `options(release=)`.
 
         Raises:
             PlanError: an operation whose tile opcodes are not known, or control flow that is not
                 planned; names its line.
         """
-        return self._graphs(self._recorded(arguments, named))
+        return self._graphs(self._recorded(arguments, named, PlanTape())).graphs
 
-    def _recorded(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Recording:
-        """The recording of a call that a schedule is planned of."""
-        own = self._recording(executes=False)
-        own.calls, own.keeps_parts = [], True
+    def _recorded(
+        self, arguments: tuple[Any, ...], named: Mapping[str, Any], tape: PlanTape | None = None
+    ) -> Recording:
+        """The recording of a call that computes nothing; with a tape, to plan its schedule."""
+        own = self._recording(executes=False, tape=tape)
         with recording.running(own):
-            self._run(own, arguments, named)
+            try:
+                self._run(own, arguments, named)
+            except NameError as error:  # what another path, or the iteration before, assigns
+                if tape is None:
+                    raise
+                message = f"{self._signature.kernel}: {error}, on one path"
+                raise entry("PlanError")(message) from None
         return own
 
-    def _graphs(self, recorded: Recording) -> tuple[TileGraph, ...]:
+    def _graphs(self, recorded: Recording) -> KernelGraphs:
         from pypto_cast.kernel.tensor_graph import tensor_graphs
 
         calls, count = recorded.calls or [], len(self._signature.tensors)
-        return tensor_graphs(self._function, calls, current().release, parameters=count)
+        with recording.running(recorded):
+            return tensor_graphs(self._function, calls, current().release, parameters=count)
 
     def schedule(self, *arguments: Any, **named: Any) -> Schedule:
         """The tile program of a call as upstream's compiler would make it: tasks, UB, flags.
@@ -313,9 +326,9 @@ class Kernel:
         not looked at. `Schedule.run` executes it, as `options(schedule=)` does in a call.
 
         Raises:
-            PlanError: an operation that is not planned, a loop as long as a dynamic dimension or
-                as a number of the data, or more in UB at one moment than it holds; names operation
-                and line. Or options that a schedule does not follow. Nothing is planned in part.
+            PlanError: an operation or a control flow that is not planned, or more in UB at one
+                moment than it holds; names operation and line. Or options that a schedule does not
+                follow. Nothing is planned in part.
         """
         return self._planned(arguments, named)[0]
 
@@ -323,7 +336,7 @@ class Kernel:
         self, arguments: tuple[Any, ...], named: Mapping[str, Any]
     ) -> tuple[Schedule, Recording]:
         """The schedule of a call, and the recording that it is planned of."""
-        from ascend_kernels.schedule.planner.kernel_plan import planned_schedule
+        from ascend_kernels.schedule.planner.kernel_plan import check_shapes, planned_schedule
 
         check_options(self._signature)
         for name, annotation in self._signature.tensors.items():
@@ -337,12 +350,14 @@ class Kernel:
                 f"{self._signature.kernel}: its source cannot be read, and the plan goes by the "
                 "names in it; define the kernel in a file"
             )
-        recorded = self._recorded(arguments, named)
         values, _ = self._signature.split(arguments, named)
         given = zip(self._signature.tensors, values, strict=True)
+        tensors = {name: _format_and_shape(name, value) for name, value in given}
+        check_shapes(self._signature.kernel, tensors)
+        recorded = self._recorded(arguments, named, PlanTape())
         schedule = planned_schedule(
             self._graphs(recorded),
-            {name: _format_and_shape(name, value) for name, value in given},
+            tensors,
             kernel=self._signature.kernel,
             release=current().release,
             chip=current().chip,
@@ -370,6 +385,9 @@ class Kernel:
         with warnings_held() as give:
             try:
                 schedule, recorded = self._planned(arguments, named)
+                if recorded.loops_at:  # of a loop it has one iteration a path
+                    with silenced():
+                        recorded = self._recorded(arguments, named)
                 check_shared(schedule, running)
             except entry("PlanError") as error:
                 if settings.strict:
@@ -450,7 +468,7 @@ class Kernel:
     ) -> None:
         self._check_statements()
         schedule = current().schedule if running.executes else None
-        if not is_nested and not running.keeps_parts:
+        if not is_nested and running.tape is None:
             context = copy_context()
             running.plan = lambda: context.copy().run(self._silently_planned, arguments, named)
         if schedule is not None:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import dis
 import inspect
+import operator
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from itertools import chain, repeat
 from types import FrameType
 
+from ascend_kernels.schedule.scalars import Scalar, calculation, minus, plus
 from pypto_cast.call_sites import Place
 from pypto_cast.options.context import Scope, current
 from pypto_cast.recording import recording
-from pypto_cast.tensors.symbolic import LoopIndex, RuntimeScalar, SymbolicScalar
+from pypto_cast.recording.plan_tape import LoopOpened
+from pypto_cast.tensors.symbolic import LoopIndex, SymbolicScalar, scalar_of
 
 
 def loop(
@@ -50,15 +54,20 @@ def loop(
     """
     if not 1 <= len(bounds) <= 3 or any(not hasattr(bound, "__index__") for bound in bounds):
         raise TypeError(f"loop takes (stop), (start, stop) or (start, stop, step), not {bounds}")
-    if any(isinstance(bound, RuntimeScalar) for bound in bounds):
-        reason = "bounds known only when the kernel runs are not planned"
-        recording.refuse_plan(f"loop {name}", reason)
-    if submit_before_loop:
-        recording.refuse_plan(f"loop {name}", "submit_before_loop is not planned")
+    start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+    if recording.is_for_plan():
+        rounds = _planned(
+            name, idx_name, (start, stop, step), unroll_list or (), submit_before_loop
+        )
+        return _run(rounds)
     indices = range(*map(int, bounds))
-    if indices.step < 1:
-        raise ValueError(f"the step of a loop is positive, not {indices.step}")
-    return _run(indices, name, idx_name, _copies(len(indices), unroll_list or ()))
+    _check_step(indices.step)
+    return _run(_rounds(indices, name, idx_name, _copies(len(indices), unroll_list or ())))
+
+
+def _check_step(step: int) -> None:
+    if step < 1:
+        raise ValueError(f"the step of a loop is positive, not {step}")
 
 
 def _copies(count: int, unroll_list: Sequence[int]) -> tuple[range, ...]:
@@ -71,24 +80,88 @@ def _copies(count: int, unroll_list: Sequence[int]) -> tuple[range, ...]:
     return tuple(starts)
 
 
-def _run(
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """An iteration: its index, its name in listings, and if a copy of the body starts or ends."""
+
+    index: LoopIndex
+    position: str
+    opens: bool
+    closes: bool
+
+
+def _rounds(
     indices: range, name: str, idx_name: str, starts: tuple[range, ...]
-) -> Iterator[LoopIndex]:
-    kernel = recording.current()
-    if kernel is not None:
-        kernel.loops_at.update(_statements(sys._getframe(1)))
+) -> Iterator[_Round]:
     for position, index in enumerate(indices):
         is_last = position == len(indices) - 1
         found = LoopIndex.of(index, is_first=not position, is_last=is_last)
+        opens, closes = (any(at in part for part in starts) for at in (position, position + 1))
+        yield _Round(found, f"{name} {idx_name}={index}", opens, closes)
+
+
+def _planned(
+    name: str, variable: str, bounds: Sequence[int], unroll_list: Sequence[int], waits: bool
+) -> Iterator[_Round]:
+    """The first iteration, once for each path through the body, as upstream records it.
+
+    With `unroll_list`, so many from the first on for each factor (recorder.cpp, BeginLoopFunction).
+    """
+    kernel = recording.current()
+    assert kernel is not None
+    assert kernel.tape is not None
+    first, stop, stride = (scalar_of(each) for each in bounds)
+    lengths = sorted({*(unroll_list or (1,))}, reverse=True)
+    if not isinstance(stride, int):
+        recording.refuse_plan(f"loop {name}", "a step known only when the kernel runs")
+        return
+    if lengths != [1] and (first != 0 or lengths[-1] != 1):
+        recording.refuse_plan(f"loop {name}", "unroll_list without 1, or from a begin but 0")
+    begin: Scalar = first
+    _check_step(stride)
+    for place, length in enumerate(lengths):
+        leap = stride * length
+        end = stop if length == 1 else _whole(begin, stop, leap)
+        opened = LoopOpened(
+            name=name,
+            variable=variable,
+            begin=begin,
+            end=end,
+            step=leap,
+            length=length,
+            waits=waits and not place,
+        )
+        for _ in kernel.tape.passes(opened):
+            for copy in range(length):
+                found = LoopIndex.of(
+                    operator.index(bounds[0]) + copy * stride, is_first=False, is_last=False
+                )
+                scalar = plus(("symbol", variable), copy * stride)
+                found.in_any_run(scalar)
+                found.is_first.in_any_run(("eq", scalar, first))
+                found.is_last.in_any_run(("ge", scalar, minus(stop, stride)))
+                yield _Round(found, f"{name} {variable}", not copy, copy == length - 1)
+        begin = end
+
+
+def _whole(begin: Scalar, end: Scalar, leap: int) -> Scalar:
+    """The end of as many leaps as fit."""
+    return plus(begin, calculation("mul", calculation("div", minus(end, begin), leap), leap))
+
+
+def _run(rounds: Iterable[_Round]) -> Iterator[LoopIndex]:
+    kernel = recording.current()
+    if kernel is not None:
+        kernel.loops_at.update(_statements(sys._getframe(1)))
+    for each in rounds:
         within: AbstractContextManager[None] = nullcontext()
         if kernel is not None:
-            opens, closes = (any(at in part for part in starts) for at in (position, position + 1))
-            within = kernel.in_loop(f"{name} {idx_name}={index}", opens=opens, closes=closes)
+            within = kernel.in_loop(each.position, opens=each.opens, closes=each.closes)
         body = id(sys._getframe(1))
         scope = Scope(current())
         with within, scope:
             try:
-                yield found
+                yield each.index
             except GeneratorExit:
                 if not _is_running(body):
                     scope.abandon()
@@ -159,7 +232,7 @@ def is_loop_begin(index: LoopIndex) -> SymbolicScalar:
     Raises:
         TypeError: not an index of `pypto.loop`.
     """
-    return RuntimeScalar(_checked(index).is_first)
+    return _checked(index).is_first
 
 
 def is_loop_end(index: LoopIndex) -> SymbolicScalar:
@@ -168,11 +241,13 @@ def is_loop_end(index: LoopIndex) -> SymbolicScalar:
     Raises:
         TypeError: not an index of `pypto.loop`.
     """
-    return RuntimeScalar(_checked(index).is_last)
+    return _checked(index).is_last
 
 
 def cond(condition: int, file: str | None = None, lineno: int | None = None) -> bool:
     """The condition of an `if` statement, as upstream wants it wrapped outside `jit`."""
+    if recording.is_for_plan() and not isinstance(scalar_of(condition), int):
+        return recording.decided(scalar_of(condition))
     return bool(condition)
 
 

@@ -8,30 +8,36 @@ upstream pypto at tag r0.2.0, framework/src.
 from __future__ import annotations
 
 import ast
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Any, Final
 
+from ascend_kernels.schedule.parts import Scalars
 from ascend_kernels.schedule.planner.tile_graph import (
     Attributes,
+    KernelGraphs,
     Memory,
     Node,
     PlanError,
     TileGraph,
     TileTensor,
+    exchanged,
     in_order,
 )
+from ascend_kernels.schedule.scalars import Scalar, constant, text
 from pypto_cast.dtypes.data_types import CastMode, SaturationMode
 from pypto_cast.kernel.auto_cast import auto_cast
 from pypto_cast.kernel.kernel_source import parsed
+from pypto_cast.kernel.loop_runs import Slots, runs_of
 from pypto_cast.operations.operation_rows import ROWS
 from pypto_cast.operations.scalar_operands import Constant, is_element
 from pypto_cast.options.releases import RELEASES, ReleaseName
 from pypto_cast.recording.steps import Call
 from pypto_cast.tensors import indexing
+from pypto_cast.tensors.symbolic import SymbolicScalar, scalar_of
 from pypto_cast.tensors.tensor import Tensor
+from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
 from simulator.numbers.formats import Format
 from tiling.grid import Shape
 
@@ -39,41 +45,59 @@ _RAW_A_PARAMETER: Final = 4
 """The raw tensors that upstream makes for a parameter before the first operation."""
 _RAW_A_COPY: Final = 6
 """Those that it makes for a view of an argument, or an assemble, when a function is closed."""
+_PLACED: Final = ("view", "__getitem__", "assemble", "__setitem__")
+"""Operations at places that may be known only when the kernel runs."""
+_BY_ELEMENTS: Final = (TileWork.ELEMENTS, TileWork.CAST, TileWork.COMPARE, TileWork.REDUCE)
+"""Kinds of work whose results hold data where operands do."""
 _AROUND: Final = ("RESHAPE", "VIEW", "ASSEMBLE")
 """Opcodes that may stand before the one of an operation."""
 
 
 def tensor_graphs(
     function: Callable[..., object],
-    calls: Sequence[Call],
+    events: Sequence[Any],
     release: ReleaseName,
     *,
     parameters: int,
-) -> tuple[TileGraph, ...]:
-    """The graphs of a kernel from its recorded calls: one of each run that is compiled by itself.
+) -> KernelGraphs:
+    """The graphs of a kernel from its recording: one of each run that is compiled by itself.
 
-    That is an iteration of a loop, and what stands before, between and after loops.
+    That is a path through a loop's body, and what stands before, between and after loops.
 
     Args:
         function: the kernel's, whose source names the tensors that it keeps.
-        calls: of a recording that keeps parts.
+        events: of a recording for a schedule.
         release: of upstream's, for AutoCast's lists.
         parameters: how many tensors the kernel takes.
 
     Raises:
-        PlanError: an operation that is not covered, or one that reads a result of another run;
-            names it with its line.
+        PlanError: an operation that is not covered, or a tensor that bodies pass on in a way that
+            is not; names it with its line.
     """
     assignments = _assignments(function)
-    runs = [list(run) for _, run in itertools.groupby(calls, key=lambda call: id(call.segment))]
-    graphs = []
-    for run in runs:
-        reader = _Reader(assignments, release, parameters)
-        for call, following in zip(run, [*run[1:], None], strict=True):
+    recorded = runs_of(events)
+    slots, readers = Slots(recorded.declared), []
+    for run in recorded.runs:
+        reader = _Reader(assignments, release, parameters, slots)
+        for call, following in zip(run.calls, [*run.calls[1:], None], strict=True):
             if not _is_inside(call, following):
                 reader.take(call)
-        graphs.append(auto_cast(reader.graph(), reader.wide))
-    return tuple(each for each in graphs if each.nodes)
+        readers.append(reader)
+    left = {slot for reader in readers for slot in reader.left()}
+    for slot, place in slots.read.items():
+        if slot not in left:
+            raise PlanError(f"{place}: reads what no operation of the kernel wrote")
+    graphs = [
+        replace(auto_cast(reader.graph(), reader.wide), name=run.name if len(readers) > 1 else "")
+        for reader, run in zip(readers, recorded.runs, strict=True)
+    ]
+    fixed = {name for reader in readers for name in reader.whole}
+    axes = {each for reader in readers for each in reader.open_axes}
+    return KernelGraphs(
+        graphs=tuple(graphs),
+        steps=slots.steps(recorded.steps),
+        open_axes=frozenset((name, axis) for name, axis in axes if name not in fixed),
+    )
 
 
 def _is_inside(call: Call, following: Call | None) -> bool:
@@ -95,18 +119,22 @@ class _Reader:
         assignments: Sequence[tuple[str, range]],
         release: ReleaseName,
         parameters: int,
+        slots: Slots,
     ) -> None:
         self._assignments = assignments
+        self._slots = slots
+        self.open_axes: set[tuple[str, int]] = set()
+        self.whole: set[str] = set()
         self._count = parameters
         self._lists = RELEASES[release].run_in_fp32
         self.wide: dict[int, frozenset[Format]] = {}
         self._nodes: list[Node] = []
         self._tensors: list[TileTensor] = []
         self._values: dict[int, int] = {}
-        self._held: list[Tensor] = []  # an id is a tensor's own as long as the tensor lives
-        self._parameters: dict[str, int] = {}
+        self._kept: dict[int, Tensor] = {}  # an id is a tensor's own as long as the tensor lives
+        self._parameters: dict[str | int, int] = {}
         self._outputs: dict[int, str] = {}
-        self._written: dict[str, int] = {}
+        self._written: dict[str | int, int] = {}
         self._lines: dict[int, int] = {}
         self._numbered: dict[int, list[tuple[int, ...]]] = {}
         self._checked = 0
@@ -134,6 +162,8 @@ class _Reader:
         }
         if name not in takes:
             raise PlanError(f"{name} {call.place}: no tile opcodes are known for it")
+        if name not in _PLACED and not _are_known((call.arguments, call.named)):
+            raise PlanError(f"{name} {call.place}: a number known only when the kernel runs")
         takes[name](call, *call.arguments, **call.named)
         if name in ROWS:
             self._checked = len(self._nodes)
@@ -172,12 +202,21 @@ class _Reader:
         self._nodes = kept[::-1]
         rank = len(call.result.shape)
         inputs = [self._of_rank(call, each, rank) for each in operands]
-        result = self._new(call, call.result)
-        self._node(call, name, opcode, inputs, result, scalar=scalar, function=function)
+        self._node(call, name, opcode, inputs, scalar=scalar, function=function)
         self._checked = len(self._nodes)
 
     def _format(self, tensor: int) -> Format:
         return self._tensors[tensor].format
+
+    def left(self) -> dict[int, int]:
+        """By slot, the tensor that the run leaves in it, or writes parts of."""
+        found = {slot: tensor for slot, tensor in self._written.items() if isinstance(slot, int)}
+        taken = {*self._parameters.values()}
+        for slot in self._slots.read:
+            tensor = self._values.get(id(self._slots.tensor(slot)))
+            if tensor is not None and tensor not in taken:
+                found[slot] = tensor
+        return found
 
     def graph(self) -> TileGraph:
         """The recorded nodes, and those that upstream adds around them.
@@ -196,16 +235,29 @@ class _Reader:
         for name, tensor in self._parameters.items():
             source = len(self._tensors)
             held = self._tensors[tensor]
-            self._tensors.append(replace(held, memory=Memory.ARGUMENT, name=name, raw=raw))
+            if isinstance(name, int):
+                held = replace(held, memory=Memory.SLOT, slot=name, raw=raw)
+            else:
+                held = replace(held, memory=Memory.ARGUMENT, name=name, raw=raw)
+            self._tensors.append(held)
             self._number(tensor, raw + 1)
             raw += 2
             nodes.append(self._copy("VIEW", len(nodes), source, tensor))
-        for tensor in sorted(self._named() | self._outputs.keys()):
-            name = self._outputs.get(tensor, "")
-            memory = Memory.ARGUMENT if name else Memory.LOCAL
+        for slot, tensor in self._written.items():
+            if isinstance(slot, int) and slot not in self._slots.read:
+                held = self._tensors[tensor]
+                self._tensors[tensor] = replace(held, memory=Memory.LOCAL, slot=None)
+        slots = {tensor: slot for slot, tensor in self.left().items() if slot not in self._written}
+        for tensor in sorted(self._named() | self._outputs.keys() | slots.keys()):
+            name, left = self._outputs.get(tensor, ""), slots.get(tensor)
             target = len(self._tensors)
-            held = self._tensors[tensor]
-            self._tensors.append(replace(held, memory=memory, name=name, raw=raw))
+            held = replace(self._tensors[tensor], valid=(), name=name, raw=raw)
+            if left is not None:
+                if name:
+                    raise PlanError(f"{name} is an output, and what is written to it is read on")
+                held = replace(held, slot=left, valid=self._slots.extents(left, held.shape))
+            memory = Memory.ARGUMENT if name else Memory.LOCAL if left is None else Memory.SLOT
+            self._tensors.append(replace(held, memory=memory))
             self._number(tensor, raw + 1)
             raw += 2
             nodes.append(self._copy("ASSEMBLE", len(nodes), tensor, target))
@@ -244,46 +296,73 @@ class _Reader:
         return set(names.values())
 
     def _value(self, call: Call, tensor: Tensor) -> int:
-        if id(tensor) not in self._values:
-            buffer = tensor.writable()
-            if buffer is None or not buffer.is_given or tensor.name in self._written:
-                name = call.operation.__name__
-                raise PlanError(
-                    f"{name} {call.place}: reads what is neither an argument nor a result of the "
-                    "same iteration"
-                )
-            if tensor.name in self._outputs.values():
-                raise PlanError(f"{call.place}: {tensor.name} is read after it was written to")
-            self._parameters[tensor.name] = self._new(call, tensor)
-        return self._values[id(tensor)]
+        if id(tensor) in self._values:
+            return self._values[id(tensor)]
+        operation = call.operation.__name__
+        buffer = tensor.writable()
+        if buffer is not None and buffer.is_given:
+            key: str | int = tensor.name
+            valid = self._note(tensor)
+        else:
+            key = self._slots.number(tensor)
+            valid = self._slots.extents(key, tuple(map(int, tensor.shape)))
+            self._slots.read.setdefault(key, f"{operation} {call.place}")
+        if key in self._written or key in self._outputs.values():
+            name = tensor.name or "a tensor"
+            raise PlanError(f"{operation} {call.place}: {name} is read after it was written to")
+        self._parameters[key] = self._new(call, tensor, valid)
+        return self._parameters[key]
 
-    def _new(self, call: Call, tensor: Tensor) -> int:
+    def _note(self, tensor: Tensor) -> Scalars:
+        """The extents of a parameter; the axes of those known only when the kernel runs."""
+        extents = tuple(map(scalar_of, tensor.shape))
+        axes = [k for k, each in enumerate(extents) if not isinstance(each, int)]
+        self.open_axes.update((tensor.name, axis) for axis in axes)
+        return extents if axes else ()
+
+    def _new(self, call: Call, tensor: Tensor, valid: Scalars = ()) -> int:
         shape = tuple(map(int, tensor.shape))
-        if tuple(map(int, tensor.valid_shape)) != shape:
+        made = TileTensor(
+            format=tensor.dtype.number_format, shape=shape, valid=() if valid == shape else valid
+        )
+        is_whole = tuple(map(int, tensor.valid_shape)) == shape and not made.valid
+        if not (is_whole or made.is_open):
             name = call.operation.__name__
             raise PlanError(f"{name} {call.place}: a tensor that holds data in part is not planned")
-        self._tensors.append(TileTensor(format=tensor.dtype.number_format, shape=shape))
-        self._held.append(tensor)
+        self._tensors.append(made)
+        self._kept[id(tensor)] = tensor
         self._values[id(tensor)] = len(self._tensors) - 1
         return len(self._tensors) - 1
 
     def _add(
-        self, call: Call, name: str, opcode: str, operands: Iterable[Tensor], **asked: Any
+        self,
+        call: Call,
+        name: str,
+        opcode: str,
+        operands: Iterable[Tensor],
+        valid: Scalars | None = None,
+        **asked: Any,
     ) -> None:
         inputs = [self._value(call, each) for each in operands]
-        self._node(call, name, opcode, inputs, self._new(call, call.result), **asked)
+        self._node(call, name, opcode, inputs, valid=valid, **asked)
 
     def _node(
         self,
         call: Call,
         name: str,
         opcode: str,
-        inputs: Iterable[int],
-        result: int,
+        inputs: Sequence[int],
+        result: int | None = None,
         *,
+        valid: Scalars | None = None,
         tile_shape: Shape = (),
         **asked: Any,
     ) -> None:
+        """Add a node; its result is the call's unless it is said."""
+        if valid is None:
+            valid = self._extents(call, opcode, inputs)
+        if result is None:
+            result = self._new(call, call.result, valid)
         number = len(self._nodes)
         self._lines[result] = call.line
         self._nodes.append(
@@ -298,6 +377,31 @@ class _Reader:
         )
         dtypes = self._lists.get(name, ())
         self.wide[number] = frozenset(each.number_format for each in dtypes)
+
+    def _extents(self, call: Call, opcode: str, inputs: Sequence[int]) -> Scalars:
+        """The extents of a result that hold data: along each axis those of an operand as long.
+
+        An argument that is no view is taken at the length that was given.
+        """
+        for name, tensor in self._parameters.items():
+            if tensor in inputs and isinstance(name, str):
+                self.whole.add(name)
+                self._tensors[tensor] = replace(self._tensors[tensor], valid=())
+        operands = [self._tensors[each] for each in inputs]
+        if not any(each.is_open for each in operands):
+            return ()
+        shape = tuple(map(int, call.result.shape))
+        work = TILE_OPCODES[opcode].work if opcode in TILE_OPCODES else None
+        if work not in _BY_ELEMENTS or any(len(each.shape) != len(shape) for each in operands):
+            raise PlanError(
+                f"{opcode} {call.place}: extents known only when the kernel runs are not planned "
+                "for it"
+            )
+        found: list[Scalar] = []
+        for axis, extent in enumerate(shape):
+            held = [each.extents[axis] for each in operands if each.shape[axis] == extent]
+            found.append(held[0] if held else extent)
+        return tuple(found)
 
     def _between(self, held: TileTensor, shape: Sequence[int]) -> int:
         """A tensor of an operation's own, between its nodes."""
@@ -319,15 +423,8 @@ class _Reader:
             scalar = float(number.value)
         rank = len(call.result.shape)
         inputs = [self._of_rank(call, self._value(call, each), rank) for each in tensors]
-        self._node(
-            call,
-            name,
-            opcode,
-            inputs,
-            self._new(call, call.result),
-            scalar=scalar,
-            function=name if "CMP" in opcode else "",
-        )
+        function = name if "CMP" in opcode else ""
+        self._node(call, name, opcode, inputs, scalar=scalar, function=function)
 
     def _of_rank(self, call: Call, operand: int, rank: int) -> int:
         """An operand with as many dimensions as the result (vector/binary.cpp:32)."""
@@ -402,12 +499,11 @@ class _Reader:
         for opcode, swapped in steps:
             held = self._tensors[operand]
             is_last = opcode == steps[-1][0]
-            shape = _exchanged(held.shape, swapped)
-            result = self._new(call, call.result) if is_last else self._between(held, shape)
+            result = None if is_last else self._between(held, exchanged(held.shape, swapped))
             self._node(
                 call, "transpose", opcode, [operand], result, tile_shape=tile, axes=tuple(swapped)
             )
-            operand, tile = result, _exchanged(tile, swapped)
+            operand, tile = self._nodes[-1].outputs[0], exchanged(tile, swapped)
 
     def _cast(
         self,
@@ -428,97 +524,116 @@ class _Reader:
         shape: object,
         offsets: Sequence[int],
         *,
-        valid_shape: Sequence[object] | None = None,
+        valid_shape: Sequence[int] | None = None,
     ) -> None:
-        if not all(isinstance(extent, int) for extent in valid_shape or ()):
-            raise PlanError(
-                f"view {call.place}: a valid shape known only when it runs is not planned"
-            )
-        self._part(call, input, offsets, offsets)
+        valid = None if valid_shape is None else tuple(map(scalar_of, valid_shape))
+        self._part(call, input, tuple(map(scalar_of, offsets)), valid)
 
     def _item(self, call: Call, input: Tensor, key: Any) -> None:
         if not isinstance(call.result, Tensor):
-            raise PlanError(f"element {call.place}: a number read from data is not planned")
+            return  # a number, which is an expression where it is used
         box = indexing.box_of(key, tuple(map(int, input.shape)))
         if box.dropped:
             raise PlanError(f"part {call.place}: a part of fewer dimensions is not planned")
-        ends = [x for each in _listed(key) for x in (each.start, each.stop) if x is not None]
-        self._part(call, input, box.start.offset, ends)
+        for each in box.extent:
+            if constant(scalar_of(each)) is None:
+                raise PlanError(f"part {call.place}: its extent {text(scalar_of(each))} varies")
+        self._part(call, input, tuple(map(scalar_of, box.first)), None)
 
-    def _part(
-        self, call: Call, input: Tensor, offsets: Sequence[int], given: Iterable[object]
-    ) -> None:
+    def _part(self, call: Call, input: Tensor, offset: Scalars, valid: Scalars | None) -> None:
         """Add a view at offsets that were given by numbers of any kind."""
-        self._add(call, "view", "VIEW", [input], offset=tuple(map(int, offsets)))
-        is_open = not all(isinstance(each, int) for each in given)
-        made = self._nodes[-1].outputs[0]
-        self._tensors[made] = replace(self._tensors[made], is_open=is_open)
+        source = self._tensors[self._value(call, input)]
+        if valid is None:
+            valid = source.part(offset, tuple(map(int, call.result.shape)))
+        self._add(call, "view", "VIEW", [input], valid, offset=offset)
 
     def _assign(self, call: Call, target: Tensor, key: Any, value: Tensor) -> None:
         if indexing.is_whole(key):
             self._move(call, target, value)
         else:
-            start = indexing.box_of(key, tuple(map(int, target.shape))).start
-            self._assemble(call, target, value, start.offset)
+            box = indexing.box_of(key, tuple(map(int, target.shape)))
+            self._assemble(call, target, value, box.first)
 
     def _assemble(self, call: Call, target: Tensor, value: Tensor, offsets: Sequence[int]) -> None:
-        """Write a part of an argument, of which nothing is read afterwards."""
-        buffer = target.writable()
-        if buffer is None or not buffer.is_given or id(target) in self._values:
-            raise PlanError(f"assemble {call.place}: only parts of outputs are planned")
+        """Write a part of an output, or of a tensor that the kernel declared."""
         source = self._value(call, value)
-        self._check_target(call, target)
-        if target.name not in self._written:
-            self._written[target.name] = len(self._tensors)
-            self._tensors.append(
-                replace(
-                    self._tensors[source],
-                    shape=tuple(map(int, target.shape)),
-                    memory=Memory.ARGUMENT,
-                    name=target.name,
+        shape = tuple(map(int, target.shape))
+        key = self._target(call, target)
+        if id(target) in self._values:
+            raise PlanError(f"assemble {call.place}: a part of what is written whole in one run")
+        if key not in self._written:
+            self._written[key] = len(self._tensors)
+            held = replace(self._tensors[source], shape=shape, valid=(), memory=Memory.ARGUMENT)
+            if isinstance(key, int):
+                held = replace(
+                    held, memory=Memory.SLOT, slot=key, valid=self._slots.extents(key, shape)
                 )
-            )
+            else:
+                held = replace(held, name=key)
+                self._note(target)
+            self._tensors.append(held)
+        if isinstance(key, int) and self._tensors[source].shape != shape:
+            self._slots.partial.add(key)
+            written = self._written[key]
+            self._tensors[written] = replace(self._tensors[written], is_partial=True)
         self._nodes.append(
             Node(
                 opcode="ASSEMBLE",
                 number=len(self._nodes),
                 inputs=(source,),
-                outputs=(self._written[target.name],),
-                attributes=Attributes(offset=tuple(map(int, offsets))),
+                outputs=(self._written[key],),
+                attributes=Attributes(offset=tuple(map(scalar_of, offsets))),
             )
         )
 
-    def _check_target(self, call: Call, target: Tensor) -> None:
-        """Refuse to write a tensor that tasks of the same run read: nothing orders them."""
-        if target.name in self._parameters:
+    def _target(self, call: Call, target: Tensor) -> str | int:
+        """The name of an output that is written, or the number of a slot.
+
+        Raises:
+            PlanError: tasks of the same run read it: nothing orders them.
+        """
+        buffer = target.writable()
+        is_given = buffer is not None and buffer.is_given
+        key = target.name if is_given else self._slots.number(target)
+        if key in self._parameters:
+            name = target.name or "a tensor"
             raise PlanError(
-                f"assignment {call.place}: {target.name} is read and written in one run of "
-                "operations, which is not planned"
+                f"assignment {call.place}: {name} is read and written in one run of operations, "
+                "which is not planned"
             )
+        return key
 
     def _move(self, call: Call, target: Tensor, value: Tensor) -> None:
-        buffer = target.writable()
-        if buffer is None or not buffer.is_given or target.shape != value.shape:
-            raise PlanError(f"assignment {call.place}: only whole outputs are planned")
         source = self._value(call, value)
-        self._check_target(call, target)
+        buffer = target.writable()
         if source in self._parameters.values():
             raise PlanError(f"assignment {call.place}: a copy of an argument is not planned")
-        self._outputs = {k: name for k, name in self._outputs.items() if name != target.name}
-        self._outputs[source] = target.name
-        self._held.append(target)
+        if buffer is not None and buffer.is_given:
+            if target.shape != value.shape:
+                raise PlanError(f"assignment {call.place}: only whole outputs are planned")
+            self._target(call, target)
+            self._note(target)
+            self.whole.add(target.name)
+            self._outputs = {k: name for k, name in self._outputs.items() if name != target.name}
+            self._outputs[source] = target.name
+        elif self._slots.number(target) in self._written:
+            raise PlanError(f"assignment {call.place}: what was written in parts is written whole")
+        self._kept[id(target)] = target
         self._values[id(target)] = source
-
-
-def _exchanged(shape: Shape, axes: Sequence[int]) -> Shape:
-    entries = list(shape)
-    entries[axes[0]], entries[axes[1]] = shape[axes[1]], shape[axes[0]]
-    return tuple(entries)
 
 
 def _listed(key: Any) -> list[slice]:
     keys = key if isinstance(key, tuple) else (key,)
     return [each for each in keys if isinstance(each, slice)]
+
+
+def _are_known(given: Any) -> bool:
+    """True if no number in nested lists is known only when the kernel runs."""
+    if isinstance(given, (list, tuple)):
+        return all(map(_are_known, given))
+    if isinstance(given, dict):
+        return _are_known(tuple(given.values()))
+    return not isinstance(given, SymbolicScalar) or isinstance(scalar_of(given), int)
 
 
 def _assignments(function: Callable[..., object]) -> list[tuple[str, range]]:

@@ -150,6 +150,6 @@ def _spaced(start: np.float32, step: np.float32, offset: int, count: int) -> np.
 def _size(name: str, size: object) -> Shape:
     if not isinstance(size, (list, tuple)) or any(not hasattr(s, "__index__") for s in size):
         raise TypeError(f"{name} takes a size of ints, not {size!r}")
-    shape = tuple(map(operator.index, size))
+    shape = tuple(s.concrete() if isinstance(s, KernelNumber) else operator.index(s) for s in size)
     check_shape(shape, ElementBits(src=8, dst=8), name)
     return shape

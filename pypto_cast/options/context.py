@@ -387,7 +387,7 @@ def _checked_tile(shapes: Sequence[int]) -> tuple[int, ...]:
                 f"a tile shape is 1 to {MAX_DIMS} positive ints, as in "
                 f"set_vec_tile_shapes(64, 128); got {extent!r} ({type(extent).__name__})"
             )
-    tile = tuple(int(entry) for entry in shapes)
+    tile = tuple(entry.concrete() if hasattr(entry, "concrete") else int(entry) for entry in shapes)
     if not 1 <= len(tile) <= MAX_DIMS or any(entry < 1 for entry in tile):
         raise TileShapeError(f"a tile shape is 1 to {MAX_DIMS} positive ints; got {list(tile)}")
     return tile

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ascend_kernels.program import TileProgram
+from ascend_kernels.schedule.scalars import Scalar, text
 from pypto_cast.call_sites import WARNED, Place, caller
 from pypto_cast.dtypes.data_types import DataType, dtype_of_numpy
 from pypto_cast.loading import entry
@@ -21,6 +22,7 @@ from pypto_cast.recording import tally
 from pypto_cast.recording.buffers import Buffer, Journal, check_memory
 from pypto_cast.recording.causes import CONTROL_DEPENDENCE, Cause, CauseTable, assumed_exact
 from pypto_cast.recording.output_certainty import CertaintyCounts, OutputCertainty
+from pypto_cast.recording.plan_tape import Declared, PlanTape
 from pypto_cast.recording.steps import (
     Call,
     CallSite,
@@ -90,7 +92,7 @@ class Recording:
         segment: stands for the stretch of operations that upstream compiles as one function; a
             loop's body is another, and so is what follows it.
         calls: the calls of operations so far, where they are kept to be made again with values.
-        keeps_parts: the calls inside a call are kept too, before it.
+        tape: keeps calls for a schedule, those inside a call too, before it; None of other runs.
         journal: undoes what a kernel that this one calls wrote, unless that succeeds.
         identity: stands for this recording in what outlives it.
         release_dependence: the operations that another release carries out otherwise or refuses,
@@ -115,7 +117,7 @@ class Recording:
     control_dependence: list[int] = field(default_factory=list)
     segment: object = field(default_factory=object)
     calls: list[Call] | None = None
-    keeps_parts: bool = False
+    tape: PlanTape | None = None
     journal: Journal = field(default_factory=Journal)
     identity: object = field(default_factory=object)
     release_dependence: dict[Cause, DataType] = field(default_factory=dict)
@@ -124,6 +126,8 @@ class Recording:
     refusal: str | None = ""
 
     def __post_init__(self) -> None:
+        if self.tape is not None:
+            self.calls = self.tape.events
         if self.by_documents:
             self.causes = CauseTable(is_kept=False)
 
@@ -338,6 +342,7 @@ def running(recording: Recording) -> Iterator[Recording]:
     try:
         yield recording
     finally:
+        recording.plan = None  # its context holds the recording
         _CURRENT.reset(token)
         CONTROL_DEPENDENCE.reset(steering)
         WARNED.reset(warned)
@@ -352,7 +357,31 @@ def causes() -> CauseTable:
 def is_for_plan() -> bool:
     """True where the running kernel is recorded to plan its schedule."""
     running = current()
-    return running is not None and running.keeps_parts
+    return running is not None and running.tape is not None
+
+
+def decided(condition: Scalar) -> bool:
+    """The outcome of a condition on the path that is recorded for a schedule.
+
+    Raises:
+        PlanError: a condition outside loops, or in a body of several iterations.
+    """
+    running = current()
+    assert running is not None
+    assert running.tape is not None
+    name = f"condition {text(condition)}"
+    if not running.tape.is_in_loop:
+        refuse_plan(name, "a condition outside loops is not planned")
+    if running.tape.lengths[-1] > 1:
+        refuse_plan(name, "a condition in an unrolled loop is not planned")
+    return running.tape.decide(condition)
+
+
+def declare(tensor: object, shape: Sequence[Scalar]) -> None:
+    """Keep that the kernel declares a tensor, where it is recorded for a schedule."""
+    running = current()
+    if running is not None and running.tape is not None:
+        running.tape.events.append(Declared(tensor=tensor, shape=tuple(shape)))
 
 
 def plan_refusal() -> str | None:
@@ -361,7 +390,7 @@ def plan_refusal() -> str | None:
     None where a schedule decides that: the kernel's is planned, or the kernel is recorded for it.
     """
     running = current()
-    if running is None or (running.plan is None and not running.keeps_parts):
+    if running is None or (running.plan is None and running.tape is None):
         return ""
     if running.refusal == "" and running.plan is not None:
         try:
@@ -369,7 +398,7 @@ def plan_refusal() -> str | None:
             running.refusal = None
         except (TypeError, ValueError) as error:
             running.refusal = str(error)
-    return None if running.keeps_parts else running.refusal
+    return running.refusal if running.tape is None else None
 
 
 def refuse_plan(what: str, reason: str) -> None:
@@ -514,7 +543,7 @@ def replayable(
         if recording is None:
             return operation(*arguments, **named)
         kept, segment = recording.calls, recording.segment
-        recording.calls = kept if recording.keeps_parts else None
+        recording.calls = kept if recording.tape is not None else None
         try:
             result = operation(*arguments, **named)
         except Exception:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pypto_cast.tensors.symbolic import RuntimeScalar
+from pypto_cast.tensors.symbolic import RuntimeScalar, scalar_of
 from pypto_cast.tensors.undecided import UndecidedScalar, steer, taken, undecided, value_of
 from tiling.grid import Shape
 
@@ -114,6 +114,7 @@ class Box:
 
     Attributes:
         start: where it starts.
+        first: the numbers of the kernel that it starts at.
         extent: how far it reaches, not clipped to the shape; numbers of the kernel.
         is_open: by axis, no end was written, so an assigned tensor tells the extent.
         dropped: axes indexed with an int, which the result does not have.
@@ -122,6 +123,7 @@ class Box:
     """
 
     start: Start
+    first: tuple[Any, ...]
     extent: tuple[Any, ...]
     is_open: tuple[bool, ...]
     dropped: tuple[int, ...]
@@ -166,6 +168,7 @@ def box_of(key: object, shape: Shape) -> Box:
             raise ValueError(f"index {entries[axis]} of axis {axis} is empty")
     return Box(
         start=Start.of([start for start, _ in ends]),
+        first=tuple(start for start, _ in ends),
         extent=tuple(stop - start for start, stop in ends),
         is_open=tuple(isinstance(entry, slice) and entry.stop is None for entry in entries),
         dropped=tuple(axis for axis, entry in enumerate(entries) if not isinstance(entry, slice)),
@@ -338,5 +341,5 @@ def _position(entry: Any, size: int) -> Any:
         is_of_one_sign = entry.bounds is not None and (entry.bounds[0] < 0) == (entry.bounds[1] < 0)
         position = entry if is_of_one_sign else operator.index(entry)
     else:
-        position = operator.index(entry)
+        position = entry if isinstance(scalar_of(entry), tuple) else operator.index(entry)
     return position + size if value_of(position) < 0 else position

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from ascend_kernels.schedule.scalars import Scalar, text
+from pypto_cast.call_sites import is_called_from_outside
 from pypto_cast.options.context import current
 from pypto_cast.recording.causes import CONTROL_DEPENDENCE
+from pypto_cast.recording.recording import decided, is_for_plan, refuse_plan
 from pypto_cast.tensors.undecided import (
     COMPARISONS,
     OPERANDS,
@@ -129,7 +132,8 @@ class SymbolicScalar(KernelNumber, _Length):
         OverflowError: a value or a result of more than 64 bits.
     """
 
-    __slots__ = ("_value",)
+    __slots__ = ("_scalar", "_value")
+    _scalar: Scalar
 
     if not TYPE_CHECKING:  # the result is a number, or a Symbol
 
@@ -150,15 +154,25 @@ class SymbolicScalar(KernelNumber, _Length):
         def __getnewargs__(self):
             return (self._value,)
 
-        def __int__(self):
+        def concrete(self):
+            if hasattr(self, "_scalar"):
+                refuse_plan(text(self._scalar), "it is known only when the kernel runs")
             return self._value
+
+        def __array__(self, dtype=None, copy=None):
+            return np.array(self.concrete(), dtype)
+
+        def __int__(self):
+            return self.concrete() if is_called_from_outside() else self._value
 
         __index__ = __int__
 
         def __float__(self):
-            return float(self._value)
+            return float(int(self))
 
         def __bool__(self):
+            if hasattr(self, "_scalar") and is_called_from_outside():
+                return decided(self._scalar)
             return self._value != 0
 
         def __hash__(self):
@@ -189,6 +203,19 @@ class RuntimeScalar(SymbolicScalar):
     """
 
     __slots__ = ()
+
+    def in_any_run(self, scalar: Scalar) -> None:
+        """Have it be an expression too, where the kernel is recorded for a schedule."""
+        if is_for_plan() and not isinstance(scalar, int):
+            self._scalar = scalar
+
+
+def scalar_of(number: int) -> Scalar:
+    """A number as a schedule has it: an expression, or an int where it is known."""
+    if not isinstance(number, SymbolicScalar):
+        return operator.index(number)
+    found: Scalar = getattr(number, "_scalar", _plain(number))
+    return found
 
 
 class DynamicShape(list[SymbolicScalar]):
@@ -264,12 +291,23 @@ def calculated(name: str, *operands: Any) -> Any:
     kind = RuntimeScalar if varies else SymbolicScalar
     first = undecided(operands)
     try:
-        value = kind(function(*(int(value_of(operand)) for operand in operands)))
+        value = kind(function(*(_plain(value_of(operand)) for operand in operands)))
     except (ArithmeticError, ValueError):
         if first is not None:
             steer(first)  # another member may give a result
         raise
+    if any(hasattr(operand, "_scalar") for operand in operands):
+        value._scalar = (_SCALARS.get(name, name), *map(scalar_of, operands))
     return value if first is None else followed(name, value, operands)
+
+
+_SCALARS: Final = {"truediv": "div", "floordiv": "div", "invert": "not"}
+"""The operators that a schedule has under another name."""
+
+
+def _plain(number: Any) -> int:
+    value: int = getattr(number, "_value", number)
+    return int(value)
 
 
 class LoopIndex(RuntimeScalar):
@@ -277,14 +315,14 @@ class LoopIndex(RuntimeScalar):
 
     __slots__ = ("is_first", "is_last")
 
-    is_first: bool
-    is_last: bool
+    is_first: RuntimeScalar
+    is_last: RuntimeScalar
 
     @classmethod
     def of(cls, index: int, *, is_first: bool, is_last: bool) -> LoopIndex:
         """An index of a loop, first or last of it or neither."""
         made = cls(index)
-        made.is_first, made.is_last = is_first, is_last
+        made.is_first, made.is_last = RuntimeScalar(is_first), RuntimeScalar(is_last)
         return made
 
 

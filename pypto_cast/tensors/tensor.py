@@ -29,7 +29,7 @@ from pypto_cast.tensors.arguments import (
 from pypto_cast.tensors.nz_layout import matrices_in
 from pypto_cast.tensors.operators import Operators
 from pypto_cast.tensors.storage import Storage
-from pypto_cast.tensors.symbolic import DynamicShape, RuntimeScalar, SymbolicScalar
+from pypto_cast.tensors.symbolic import DynamicShape, RuntimeScalar, SymbolicScalar, scalar_of
 from pypto_cast.tensors.undecided import UndecidedScalar
 from pypto_cast.unsupported import DynamicOperandWarning, refusing, tolerate
 from simulator.arithmetic.indexed.gather_scatter import read_box, write_box
@@ -96,6 +96,8 @@ class Tensor(Storage, Operators):
         self._annotation = TensorAnnotation(
             shape=dimensions, dtype=dtype, name=name, format=self._format
         )
+        lengths = [scalar_of(x) for x in shape or () if isinstance(x, (int, SymbolicScalar))]
+        recording.declare(self, lengths)
         if data is not None:
             values = values_held(data, self._dtype)
             if self._format is TileOpFormat.TILEOP_NZ:
@@ -238,6 +240,7 @@ class Tensor(Storage, Operators):
         entries: list[Any] = list(self._shape)
         for axis in self._dynamic:
             entries[axis] = RuntimeScalar(entries[axis])
+            entries[axis].in_any_run(("extent", self.name, axis))
         return DynamicShape(entries) if self._dynamic or DYNAMIC in self._shape else entries
 
     @property
@@ -386,7 +389,7 @@ class Tensor(Storage, Operators):
         if any(box.follows_length[axis] for axis in self._dynamic):
             self.check_static()
         if len(box.dropped) == self.dim:
-            return self._element(box.start)
+            return self._element(box.start, key)
         extent, held = tuple(map(operator.index, box.extent)), self.valid_shape
         valid = indexing.clipped(held, box.start.offset, extent)
         part = self._part(extent, box.start.unless_cut(held, extent, valid), valid)
@@ -447,11 +450,17 @@ class Tensor(Storage, Operators):
         valid = indexing.clipped(base.valid_shape, offset, extent)
         return base._part(extent, indexing.Start.at(offset), valid)
 
-    def _element(self, index: indexing.Start) -> SymbolicScalar | UndecidedScalar:
+    def _element(self, index: indexing.Start, key: Any) -> SymbolicScalar | UndecidedScalar:
         """One INT32 of an input, which upstream lets a kernel compute offsets with."""
         if self._dtype is not DataType.DT_INT32:
             raise TypeError(f"single elements are read of DT_INT32 only, not of {self._dtype}")
-        recording.refuse_plan("element", "a number read from data is not planned")
+        if recording.is_for_plan():
+            if self._buffer is None or not self._buffer.is_given or self._viewed is not None:
+                recording.refuse_plan("element", "a number that tasks compute is not planned")
+            place = key if isinstance(key, tuple) else (key,)
+            number = RuntimeScalar(0)
+            number.in_any_run(("data", self.name, *map(scalar_of, place)))
+            return number
         one = (1,) * self.dim
         element = self._part(one, index.unless_cut(self.valid_shape, one, one), one)
         held = element.enclosure()

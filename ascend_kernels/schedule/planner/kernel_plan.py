@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from ascend_kernels.schedule.parts import Access, Parameter, Run, Task
+from ascend_kernels.schedule.parts import (
+    Access,
+    Branch,
+    ControlStep,
+    Loop,
+    Parameter,
+    Run,
+    Task,
+    numbers_read,
+)
 from ascend_kernels.schedule.planner.addresses import Copy
 from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
 from ascend_kernels.schedule.planner.leaf_plan import PlannedLeaf, plan_leaf
 from ascend_kernels.schedule.planner.subgraphs import TiledKernel
-from ascend_kernels.schedule.planner.tile_graph import PlanError, TileGraph
+from ascend_kernels.schedule.planner.tile_graph import KernelGraphs, PlanError
 from ascend_kernels.schedule.planner.tiled_kernel import tiled_kernel
 from ascend_kernels.schedule.schedule import PLANNER, Schedule
 from simulator.numbers.formats import Format
@@ -19,8 +29,22 @@ from tiling.chips import Chip
 from tiling.grid import Shape
 
 
+def check_shapes(kernel: str, tensors: Mapping[str, tuple[Format, Shape]]) -> None:
+    """Refuse a tensor without elements.
+
+    Raises:
+        PlanError: names it.
+    """
+    for name, (_, shape) in tensors.items():
+        if min(shape, default=0) < 1:
+            raise PlanError(
+                f"{kernel}: {name} has the shape {list(shape)}; a schedule takes a positive length "
+                "of each dimension"
+            )
+
+
 def planned_schedule(
-    graphs: Sequence[TileGraph],
+    given: KernelGraphs,
     tensors: Mapping[str, tuple[Format, Shape]],
     *,
     kernel: str,
@@ -30,8 +54,7 @@ def planned_schedule(
     """Plan a kernel as upstream's compiler does; of equal ones the schedule is kept.
 
     Args:
-        graphs: its operations over whole tensors, with AutoCast's casts; one graph for each run of
-            operations that is compiled by itself.
+        given: its operations over whole tensors, with AutoCast's casts.
         tensors: of its signature, in its order.
         kernel: its name.
         release: of upstream's, whose AutoCast's casts are in the graphs.
@@ -41,50 +64,76 @@ def planned_schedule(
         PlanError: an operation that is not planned, more in UB at one moment than it holds, or a
             kernel without an operation; names operation and line.
     """
-    given = tuple(tensors.items())
-    return _planned(tuple(graphs), repr(graphs), given, kernel=kernel, release=release, chip=chip)
+    return _planned(
+        given,
+        repr(given.graphs),
+        tuple(tensors.items()),
+        kernel=kernel,
+        release=release,
+        chip=chip,
+    )
 
 
 @functools.lru_cache(maxsize=32)
 def _planned(
-    graphs: tuple[TileGraph, ...],
+    given: KernelGraphs,
     text: str,  # -0.0 is told from 0.0 in it
-    given: tuple[tuple[str, tuple[Format, Shape]], ...],
+    tensors: tuple[tuple[str, tuple[Format, Shape]], ...],
     *,
     kernel: str,
     release: str,
     chip: Chip,
 ) -> Schedule:
-    tensors = dict(given)
-    for name, (_, shape) in tensors.items():
-        if min(shape, default=0) < 1:
-            raise PlanError(
-                f"{kernel}: {name} has the shape {list(shape)}; a schedule takes a positive length "
-                "of each dimension"
-            )
-    tiled = tiled_kernel(
-        [graph for graph in graphs if graph.outputs], kernel, cores=chip.vector_cores
-    )
+    kept = [place for place, graph in enumerate(given.graphs) if graph.outputs]
+    graphs = [given.graphs[place] for place in kept]
+    tiled = tiled_kernel(graphs, kernel, cores=chip.vector_cores)
     if not tiled.leaves:
         raise PlanError(f"{kernel}: no operation of it writes an output, so there is no task")
     leaves = [
         _planned_leaf(f"{kernel} leaf {place}", graph, chip.ub_bytes)
         for place, graph in enumerate(tiled.leaves)
     ]
-    bodies = (
+    bodies = tuple(
         replace(body, tasks=tuple(_issued(task, leaves) for task in body.tasks))
         for body in tiled.bodies
     )
+    steps = _kept(given.steps, {place: number for number, place in enumerate(kept)})
+    numbers = numbers_read(bodies, steps)
+    parameters = _parameters(dict(tensors), tiled, given.open_axes, numbers)
+    for each in parameters:
+        if each.is_written and each.name in numbers:
+            raise PlanError(
+                f"{kernel}: numbers of {each.name} are read as bounds or offsets, and tasks write "
+                "it, which is not planned"
+            )
     return Schedule(
         kernel=kernel,
         release=release,
         chip=chip.name,
         origin=PLANNER,
-        parameters=_parameters(tensors, tiled),
+        parameters=parameters,
         leaves=tuple(each.leaf for each in leaves),
-        bodies=tuple(bodies),
-        steps=tuple(Run(body=place) for place in range(len(tiled.bodies))),
+        bodies=bodies,
+        steps=steps,
     )
+
+
+def _kept(steps: Sequence[ControlStep], places: Mapping[int, int]) -> tuple[ControlStep, ...]:
+    """The steps that run a body which has a task, and what goes with them."""
+    made: list[ControlStep] = []
+    for step in steps:
+        match step:
+            case Run(body=body):
+                made += [Run(body=places[body])] if body in places else []
+            case Loop(steps=inner):
+                kept = _kept(inner, places)
+                made += [replace(step, steps=kept)] if kept else []
+            case Branch(steps=inner, otherwise=others):
+                held, failed = _kept(inner, places), _kept(others, places)
+                made += [replace(step, steps=held, otherwise=failed)] if held or failed else []
+            case _:
+                made.append(step)
+    return tuple(made)
 
 
 def _planned_leaf(name: str, graph: LeafGraph, ub_bytes: int) -> PlannedLeaf:
@@ -99,7 +148,9 @@ def _issued(task: Task, leaves: Sequence[PlannedLeaf]) -> Task:
     if task.leaf is None:
         return task
     copies = leaves[task.leaf].copies
-    return replace(task, accesses=tuple(_access(copy, task) for copy in copies))
+    given = sum(len(each.offset) > 0 for each in task.accesses)
+    moved = (_access(copy, task) for copy in copies)
+    return replace(task, accesses=(*moved, *task.accesses[given:]))
 
 
 def _access(copy: Copy, task: Task) -> Access:
@@ -109,7 +160,10 @@ def _access(copy: Copy, task: Task) -> Access:
 
 
 def _parameters(
-    tensors: Mapping[str, tuple[Format, Shape]], tiled: TiledKernel
+    tensors: Mapping[str, tuple[Format, Shape]],
+    tiled: TiledKernel,
+    open_axes: AbstractSet[tuple[str, int]],
+    numbers: Collection[str],
 ) -> tuple[Parameter, ...]:
     lies_in = {
         each.name: each.alias for body in tiled.bodies for each in body.temporaries if each.alias
@@ -132,7 +186,14 @@ def _parameters(
     )
     return tuple(
         Parameter(
-            name=name, format=fmt, shape=shape, is_read=name in read, is_written=name in written
+            name=name,
+            format=fmt,
+            shape=tuple(
+                ("extent", name, axis) if (name, axis) in open_axes else extent
+                for axis, extent in enumerate(shape)
+            ),
+            is_read=name in read or name in numbers,
+            is_written=name in written,
         )
         for name, (fmt, shape) in tensors.items()
     )

@@ -14,12 +14,14 @@ from ascend_kernels.schedule.parts import (
     OUTWARD,
     Access,
     Body,
+    Scalars,
     Task,
     Temporary,
     TileOperand,
     TileOperation,
 )
-from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
+from ascend_kernels.schedule.planner.leaf_graph import LeafGraph, operation_cycles
+from ascend_kernels.schedule.planner.open_extents import GIVES_EXTENTS, inferred
 from ascend_kernels.schedule.planner.tile_graph import (
     BLOCK_BYTES,
     Attributes,
@@ -29,6 +31,7 @@ from ascend_kernels.schedule.planner.tile_graph import (
     TileGraph,
     TileTensor,
     consumers,
+    exchanged,
     in_order,
     producers,
 )
@@ -153,10 +156,11 @@ def eliminate_common(graph: TileGraph) -> TileGraph:
         identity = (
             held.format.name,
             held.shape,
+            held.valid if _tells_extents(writers[0]) else (),
             *sorted(_identity(each, writers[0].outputs.index(tensor)) for each in writers),
         )
         first = known.setdefault(identity, tensor)
-        if first == tensor or held.memory is Memory.ARGUMENT:
+        if first == tensor or held.memory in (Memory.ARGUMENT, Memory.SLOT):
             continue
         if not users.get(first) or not users.get(tensor):
             continue
@@ -169,6 +173,11 @@ def eliminate_common(graph: TileGraph) -> TileGraph:
         users = {**users, first: [*users[first], *users[tensor]]}
     kept = [node for number, node in nodes.items() if number not in dropped]
     return alive(replace(graph, nodes=in_order(kept)))
+
+
+def _tells_extents(node: Node) -> bool:
+    """True for a node with the extents of its result among its attributes."""
+    return node.opcode in ("VIEW", "COPY_IN") or TILE_OPCODES[node.opcode].work in GIVES_EXTENTS
 
 
 def _identity(node: Node, output: int) -> tuple[str, tuple[int, ...], str, int, int]:
@@ -201,7 +210,7 @@ def parts_of_raw(graph: TileGraph) -> Mapping[int, _Part]:
                 part, whole = whole, part
             if part in inside or whole == part:
                 raise PlanError(f"{node.place}: a tile that lies in two others is not planned")
-            inside[part] = whole, node.attributes.offset
+            inside[part] = whole, _known(node)
     found = {}
     for tensor, held in enumerate(graph.tensors):
         raw, offset = tensor, (0,) * len(held.shape)
@@ -211,6 +220,18 @@ def parts_of_raw(graph: TileGraph) -> Mapping[int, _Part]:
         if held.memory is Memory.UB:
             found[tensor] = _Part(raw, offset)
     return found
+
+
+def _known(node: Node) -> Shape:
+    """The offset of a part in UB.
+
+    Raises:
+        PlanError: it is known only when the kernel runs.
+    """
+    offset = tuple(each for each in node.attributes.offset if isinstance(each, int))
+    if len(offset) < len(node.attributes.offset):
+        raise PlanError(f"{node.place}: a part at a place known only when the kernel runs, in UB")
+    return offset
 
 
 def padded(graph: TileGraph, parts: Mapping[int, _Part]) -> Mapping[int, Shape]:
@@ -224,10 +245,10 @@ def padded(graph: TileGraph, parts: Mapping[int, _Part]) -> Mapping[int, Shape]:
     reads = [(node, tensor) for node in graph.nodes for tensor in node.inputs]
     writes = [(node, tensor) for node in graph.nodes for tensor in node.outputs]
     for node, tensor in (*reads, *writes):
-        if tensor in parts and parts[tensor].raw not in found:
-            whole = graph.tensors[parts[tensor].raw].shape
-            last = round_up(whole[-1], _padded_row(graph, node, graph.tensors[tensor]))
-            found[parts[tensor].raw] = (*whole[:-1], last)
+        if tensor in parts and parts[tensor].raw == tensor and tensor not in found:
+            *outer, last = graph.tensors[tensor].shape
+            row = _padded_row(graph, node, graph.tensors[tensor])
+            found[tensor] = (*outer, round_up(last, row))
     visited: set[int] = set()
     for node, tensor in reads:
         if tensor in visited or tensor not in parts:
@@ -260,7 +281,7 @@ class TiledKernel:
     bodies: tuple[Body, ...]
 
 
-def split(graph: TileGraph, name: str) -> TiledKernel:
+def split(graph: TileGraph, name: str, *, is_open: bool = False) -> TiledKernel:
     """Make a leaf of each kind of subgraph, and a task of each subgraph.
 
     Subgraphs that are equal but for the places of their copies share the leaf of the first
@@ -269,7 +290,10 @@ def split(graph: TileGraph, name: str) -> TiledKernel:
     Args:
         graph: with copies, sorted.
         name: of the body.
+        is_open: some extents of the kernel are known only when it runs, so that leaves take those
+            of their tiles from the task.
     """
+    extents = inferred(graph, in_order(graph.nodes), lambda node: _extents(graph, node))
     raw = parts_of_raw(graph)
     shapes = padded(graph, raw)
     _check_reshapes(graph, raw, shapes)
@@ -291,16 +315,36 @@ def split(graph: TileGraph, name: str) -> TiledKernel:
             tasks.append((None, ()))
             continue
         leaf = leaves.setdefault(identity, len(made))
-        copies = [each for each in walked if each.opcode in COPIES]
+        asking = [each for each in walked if _has_access(graph, each)]
         if leaf == len(made):
-            made.append(_leaf(graph, ordered, raw, shapes))
-            places = [each.number for each in ordered if each in copies]
-            orders.append([places.index(each.number) for each in copies])
-        accesses: list[Access | None] = [None] * len(copies)
-        for place, node in zip(orders[leaf], copies, strict=True):
-            accesses[place] = _access(graph, node, temporaries)
+            made.append(_leaf(graph, ordered, raw, shapes, is_open=is_open))
+            places = [each.number for each in _by_access(asking, ordered)]
+            orders.append([places.index(each.number) for each in asking])
+        accesses: list[Access | None] = [None] * len(asking)
+        for place, node in zip(orders[leaf], asking, strict=True):
+            accesses[place] = _access(graph, node, temporaries, extents)
         tasks.append((leaf, tuple(each for each in accesses if each is not None)))
     return TiledKernel(leaves=tuple(made), bodies=(_body(graph, name, tasks, temporaries),))
+
+
+def _extents(graph: TileGraph, node: Node) -> Scalars:
+    return graph.tensors[node.outputs[0]].extents
+
+
+def _asks_extents(graph: TileGraph, node: Node) -> bool:
+    """True for an operation, no copy, whose extents its task says."""
+    work = TILE_OPCODES[node.opcode].work if node.opcode in TILE_OPCODES else None
+    return work in GIVES_EXTENTS and graph.tensors[node.outputs[0]].is_open
+
+
+def _has_access(graph: TileGraph, node: Node) -> bool:
+    return node.opcode in COPIES or _asks_extents(graph, node)
+
+
+def _by_access(asking: Sequence[Node], ordered: Sequence[Node]) -> list[Node]:
+    """The nodes with an access, in order: copies first."""
+    found = (each for each in ordered if each in asking)
+    return sorted(found, key=lambda each: each.opcode not in COPIES)
 
 
 def _is_in_gm(graph: TileGraph, node: Node) -> bool:
@@ -331,7 +375,7 @@ def _temporaries(graph: TileGraph, body: str) -> Mapping[int, Temporary]:
         tensor
         for node in graph.nodes
         for tensor in (*node.inputs, *node.outputs)
-        if graph.tensors[tensor].memory is Memory.TEMPORARY
+        if graph.tensors[tensor].memory in (Memory.TEMPORARY, Memory.SLOT)
     )
     names = {tensor: f"{body} temporary {place}" for place, tensor in enumerate(tensors)}
     aliases = {}
@@ -342,14 +386,24 @@ def _temporaries(graph: TileGraph, body: str) -> Mapping[int, Temporary]:
                 source, target = target, source
             aliases[target] = names.get(source, graph.tensors[source].name)
     return {
-        tensor: Temporary(
-            name=name,
-            format=graph.tensors[tensor].format,
-            shape=graph.tensors[tensor].shape,
-            alias=aliases.get(tensor, ""),
-        )
+        tensor: _temporary(graph.tensors[tensor], name, aliases.get(tensor, ""), made)
         for tensor, name in names.items()
+        for made in [any(tensor in node.outputs for node in graph.nodes)]
     }
+
+
+def _temporary(held: TileTensor, name: str, alias: str, made: bool) -> Temporary:
+    if held.slot is None:
+        return Temporary(name=name, format=held.format, shape=held.shape, alias=alias)
+    return Temporary(
+        name=name,
+        format=held.format,
+        shape=held.extents,
+        alias=alias,
+        reads_slot=None if made else held.slot,
+        writes_slots=(held.slot,) if made else (),
+        is_partial=held.is_partial,
+    )
 
 
 def _walk(
@@ -379,7 +433,8 @@ def _walk(
             offset = () if node.opcode in COPIES else node.attributes.offset
             # As text, for 0.0 == -0.0.
             asked = repr(replace(node.attributes, file="", line=0, offset=offset))
-            text.append((node.opcode, asked, node.outputs.index(tensor)))
+            asks = _asks_extents(graph, node)
+            text.append((node.opcode, asked, node.outputs.index(tensor), asks))
             for each in node.inputs:
                 meet(each)
 
@@ -395,6 +450,8 @@ def _leaf(
     nodes: Sequence[Node],
     raw: Mapping[int, _Part],
     shapes: Mapping[int, Shape],
+    *,
+    is_open: bool,
 ) -> LeafGraph:
     operations = []
     computed = [node for node in nodes if not _is_in_gm(graph, node)]
@@ -403,6 +460,17 @@ def _leaf(
     gm_tensors: list[int] = []
     read = {each for node in computed for each in node.inputs}
     written = {each for node in computed for each in node.outputs}
+
+    asking = [each for each in computed if _has_access(graph, each)]
+    accesses = {each.number: k for k, each in enumerate(_by_access(asking, computed))}
+
+    def asked_extents(node: Node) -> Scalars:
+        if node.number not in accesses:
+            return _extents(graph, node)
+        axes = exchanged(range(len(_extents(graph, node))), node.attributes.axes)
+        return tuple(("valid", accesses[node.number], axis) for axis in axes)
+
+    extents = inferred(graph, computed, asked_extents, of_leaf=True) if is_open else {}
 
     def numbers(operands: Sequence[int]) -> tuple[int, ...]:
         """Of the tensors that the leaf itself reads and writes; one in GM may be both."""
@@ -431,23 +499,22 @@ def _leaf(
             )
 
         asked, row = node.attributes, TILE_OPCODES[node.opcode]
-        operations.append(
-            TileOperation(
-                opcode=node.opcode,
-                pipe=row.pipe.name,
-                inputs=tuple(map(operand, node.inputs)),
-                outputs=tuple(map(operand, node.outputs)),
-                mode=asked.mode,
-                saturate=asked.saturate is not False,
-                scalar=asked.scalar,
-                scalar_first=asked.scalar_first,
-                axis=asked.axis,
-                axes=asked.axes,
-                function=asked.function,
-                file=asked.file,
-                line=asked.line,
-            )
+        operation = TileOperation(
+            opcode=node.opcode,
+            pipe=row.pipe.name,
+            inputs=tuple(map(operand, node.inputs)),
+            outputs=tuple(map(operand, node.outputs)),
+            mode=asked.mode,
+            saturate=asked.saturate is not False,
+            scalar=asked.scalar,
+            scalar_first=asked.scalar_first,
+            axis=asked.axis,
+            axes=asked.axes,
+            function=asked.function,
+            file=asked.file,
+            line=asked.line,
         )
+        operations.append(_with_extents(operation, node, extents) if is_open else operation)
     return LeafGraph(
         operations=tuple(operations),
         reads=tuple(numbers(node.inputs) for node in computed),
@@ -456,17 +523,38 @@ def _leaf(
     )
 
 
-def _access(graph: TileGraph, node: Node, temporaries: Mapping[int, Temporary]) -> Access:
+def _with_extents(
+    operation: TileOperation, node: Node, extents: Mapping[int, Scalars]
+) -> TileOperation:
+    """An operation over tiles whose extents the task says; it counts the cycles of whole tiles."""
+
+    def opened(operands: Sequence[TileOperand], tensors: Sequence[int]) -> tuple[TileOperand, ...]:
+        return tuple(
+            each if each.buffer is None else replace(each, valid_shape=extents[tensor])
+            for each, tensor in zip(operands, tensors, strict=True)
+        )
+
+    return replace(
+        operation,
+        inputs=opened(operation.inputs, node.inputs),
+        outputs=opened(operation.outputs, node.outputs),
+        latency=operation_cycles(operation),
+    )
+
+
+def _access(
+    graph: TileGraph,
+    node: Node,
+    temporaries: Mapping[int, Temporary],
+    extents: Mapping[int, Scalars],
+) -> Access:
+    if node.opcode not in COPIES:
+        return Access(tensor="", offset=(), shape=extents[node.outputs[0]])
     inner, outer = node.outputs[0], node.inputs[0]
     if node.opcode in OUTWARD:
         inner, outer = outer, inner
-    held, shape = graph.tensors[outer], graph.tensors[inner].shape
-    if node.attributes.axes:
-        first, second = node.attributes.axes
-        turned = list(shape)
-        turned[first], turned[second] = shape[second], shape[first]
-        shape = tuple(turned)
-    name = held.name or temporaries[outer].name
+    name = graph.tensors[outer].name or temporaries[outer].name
+    shape = exchanged(extents[inner], node.attributes.axes)
     return Access(tensor=name, offset=node.attributes.offset, shape=shape)
 
 

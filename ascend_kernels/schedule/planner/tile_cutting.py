@@ -21,6 +21,7 @@ from ascend_kernels.schedule.planner.tile_graph import (
     PlanError,
     TileGraph,
     TileTensor,
+    exchanged,
 )
 from simulator.machine.tile_opcodes import TILE_OPCODES, TileOpcode, TileWork
 from simulator.numbers.formats import BF16, FP16, FP32, INT8, UINT8, Format
@@ -114,6 +115,10 @@ _PAIRS: Final = MappingProxyType(
 )
 
 
+Boxes = tuple[tuple[Shape, Shape], ...]
+"""Offsets and extents."""
+
+
 @dataclass(slots=True)
 class _Region:
     """A whole tensor as the tiles that were written to it."""
@@ -149,7 +154,6 @@ class _Cutter:
         self.nodes: list[Node] = []
         self.tensors: list[TileTensor] = []
         self.next_raw = graph.next_raw
-        self._reduces = False
         self._node = Node(opcode="", number=-1, inputs=(), outputs=())
         self._row = TILE_OPCODES["VIEW"]
 
@@ -172,9 +176,7 @@ class _Cutter:
             case TileWork.ALIAS:
                 self._alias()
             case TileWork.REDUCE | TileWork.REDUCE_LINES:
-                self._reduces = True
                 self._reduce()
-                self._reduces = False
             case TileWork.EXPAND:
                 self._expand(node.inputs[0], node.outputs[0])
             case TileWork.ELEMENTS | TileWork.CAST | TileWork.COMPARE | TileWork.FILL:
@@ -205,7 +207,7 @@ class _Cutter:
         operands = [
             each
             if self._regions[each].tensor.shape == shape
-            else self._expand(each, self._region(replace(self._regions[each].tensor, shape=shape)))
+            else self._expand(each, self._region(self._repeated(each, target)))
             for each in node.inputs
         ]
         for offset, extent in self._tiles(shape):
@@ -215,6 +217,15 @@ class _Cutter:
                 inputs = [self._compared(each) for each in inputs]
             outputs += self._scratch(operands, extent)
             self._operate(node.opcode, inputs, outputs, node.attributes)
+
+    def _repeated(self, source: int, target: int) -> TileTensor:
+        """An operand with the extents of a result."""
+        narrow, wide = self._regions[source].tensor, self._regions[target].tensor
+        if len(narrow.shape) != len(wide.shape):
+            return replace(narrow, shape=wide.shape)
+        axes = zip(narrow.shape, wide.shape, narrow.extents, wide.extents, strict=True)
+        valid = tuple(own if a == b else other for a, b, own, other in axes)
+        return replace(narrow, shape=wide.shape, valid=() if valid == wide.shape else valid)
 
     def _compared(self, operand: _Box) -> _Box:
         """The tile that a comparison reads: of BF16, a cast of it (vector/compare.cpp:33)."""
@@ -240,12 +251,8 @@ class _Cutter:
     def _transpose(self) -> None:
         node = self._node
         (source,), (target,) = node.inputs, node.outputs
-        first, second = node.attributes.axes
         for offset, extent in self._tiles(self._regions[source].tensor.shape):
-            there, turned = (
-                _at(_at(each, first, each[second]), second, each[first])
-                for each in (offset, extent)
-            )
+            there, turned = (exchanged(each, node.attributes.axes) for each in (offset, extent))
             written = self._written(target, there, turned)
             outputs = [written, *self._scratch([source], extent)]
             self._operate(node.opcode, [(source, offset, extent)], outputs, node.attributes)
@@ -306,11 +313,13 @@ class _Cutter:
 
         level = [part(k) for k in range(width)]
         asked = replace(node.attributes, axis=-1)
-        fmt = self._regions[source].tensor.format
+        held = self._regions[source].tensor
 
         def pair(a: _Box, b: _Box, into: int, k: int) -> _Box:
             place = _at((0,) * len(size), axis, k * step), _at(size, axis, step)
-            self._operate(_PAIRS[node.opcode], [a, b], [self._written(into, *place)], asked)
+            written = [self._written(into, *place)]
+            boxes = [_group(each, offset, size, axis, width * step) for each in (a, b)]
+            self._operate(_PAIRS[node.opcode], [a, b], written, asked, boxes)
             return into, *place
 
         while width > 1:
@@ -320,7 +329,7 @@ class _Cutter:
                 [part(following + k) for k in range(width)] if rest >= width else [],
             ):
                 if others:
-                    into = self._region(TileTensor(format=fmt, shape=size))
+                    into = self._region(replace(held, shape=size, valid=held.part(offset, size)))
                     level = [pair(level[k], others[k], into, k) for k in range(width)]
             if rest >= width:
                 rest, following = rest - width, following + width
@@ -348,7 +357,7 @@ class _Cutter:
             if opcode == "ROWSUMLINE":
                 tile = ((extent[axis] + 1) // 2, round_up(extent[-1], 8))
                 outputs.append(self._tensor(self._raw(TileTensor(format=fmt, shape=tile))))
-        self._operate(opcode, [source], outputs, node.attributes)
+        self._operate(opcode, [source], outputs, node.attributes, [(source[1:],)])
 
     def _tiles(self, shape: Shape) -> Iterator[tuple[Shape, Shape]]:
         """Offset and extents of each tile, innermost dimension fastest."""
@@ -375,8 +384,10 @@ class _Cutter:
         held = self._regions[region]
         start = (0,) * len(held.tensor.shape) if offset is None else offset
         whole = held.tensor
+        size = extent or whole.shape
+        valid = whole.valid if offset is None else whole.part(offset, size)
         raw_shape = whole.raw_shape or whole.shape
-        tile = self._tensor(replace(whole, shape=extent or whole.shape, raw_shape=raw_shape))
+        tile = self._tensor(replace(whole, shape=size, raw_shape=raw_shape, valid=valid))
         held.tiles.append((start, tile))
         return tile
 
@@ -386,8 +397,10 @@ class _Cutter:
         inputs: list[_Box],
         outputs: list[int],
         asked: Attributes,
+        within: Sequence[Boxes] = (),
     ) -> None:
-        tiles = [self._read(*each) for each in inputs]
+        boxes = within or [()] * len(inputs)
+        tiles = [self._read(*each, inner) for each, inner in zip(inputs, boxes, strict=True)]
         self._emit(opcode, tiles, outputs, asked)
 
     def _emit(self, opcode: str, inputs: list[int], outputs: list[int], asked: Attributes) -> None:
@@ -401,8 +414,8 @@ class _Cutter:
             )
         )
 
-    def _read(self, region: int, offset: Shape, extent: Shape) -> int:
-        """The tile at a place of a region."""
+    def _read(self, region: int, offset: Shape, extent: Shape, within: Boxes = ()) -> int:
+        """The tile at a place of a region, told as a part of boxes each of which holds the next."""
         held = self._regions[region]
         matches = sorted(
             (start, tile)
@@ -414,7 +427,10 @@ class _Cutter:
         boxes = [(start, self.tensors[tile].shape) for start, tile in matches]
         if boxes == [(offset, extent)]:
             return matches[0][1]
-        view = replace(held.tensor, shape=extent)
+        view, start = held.tensor, (0,) * len(extent)
+        for place, size in (*within, (offset, extent)):
+            inner = tuple(map(int.__sub__, place, start))
+            view, start = replace(view, shape=size, valid=view.part(inner, size)), place
         if len(matches) == 1:
             start = tuple(map(int.__sub__, offset, matches[0][0]))
             return self._copied("VIEW", matches[0][1], self._tensor(self._raw(view)), start)
@@ -422,7 +438,8 @@ class _Cutter:
         ends = [tuple(map(int.__add__, start, size)) for start, size in boxes]
         high = tuple(map(max, zip(*ends, strict=True)))
         extents = tuple(map(int.__sub__, high, low))
-        whole = self._tensor(self._raw(replace(view, shape=extents)))
+        valid = held.tensor.part(low, extents)
+        whole = self._tensor(self._raw(replace(view, shape=extents, valid=valid)))
         for start, tile in matches:
             self._copied("ASSEMBLE", tile, whole, tuple(map(int.__sub__, start, low)))
         covered = sum(math.prod(size) for _, size in boxes)
@@ -433,14 +450,18 @@ class _Cutter:
 
     def _copied(self, opcode: str, source: int, target: int, offset: Shape) -> int:
         asked = self._node.attributes
-        placed = Attributes(
-            offset=offset,
-            is_nested=self._reduces and self.tensors[source].is_open,
-            file=asked.file,
-            line=asked.line,
-        )
+        placed = Attributes(offset=offset, file=asked.file, line=asked.line)
         self._emit(opcode, [source], [target], placed)
         return target
+
+
+def _group(
+    tile: tuple[int, Shape, Shape], offset: Shape, size: Shape, axis: int, step: int
+) -> Boxes:
+    """The boxes that a tile of a reduction is told as a part of: all of the axis, and a half."""
+    start = (tile[1][axis] - offset[axis]) // step * step
+    half = _at(size, axis, min(step, size[axis] - start))
+    return (offset, size), (_at(offset, axis, offset[axis] + start), half)
 
 
 def _at(shape: Shape, axis: int, value: int) -> Shape:

@@ -12,8 +12,10 @@ import itertools
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
+from ascend_kernels.schedule.parts import ControlStep, Scalars
+from ascend_kernels.schedule.scalars import clamped
 from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
 from tiling.chips import DEFAULT_CHIP
@@ -24,6 +26,7 @@ _FIRST_CYCLES: Final = 10
 BLOCK_BYTES: Final = DEFAULT_CHIP.block_bytes
 REPEAT_BYTES: Final = DEFAULT_CHIP.repeat_bytes
 """Upstream's passes have these two of every chip as constants."""
+_Entry = TypeVar("_Entry")
 _REPEAT_ELEMS: Final = 128
 """The elements that an instruction takes a cycle."""
 
@@ -35,6 +38,7 @@ class Memory(enum.Enum):
     ARGUMENT = "GM: an argument of the kernel"
     LOCAL = "GM, if anything needed it: a tensor that the kernel's source names"
     TEMPORARY = "GM: passed from task to task"
+    SLOT = "GM: passed from body to body"
 
 
 class PlanError(ValueError):
@@ -53,8 +57,10 @@ class TileTensor:
         raw: upstream's number of the memory that it is a part of; the order of buffers follows from
             these numbers.
         raw_shape: the extents of that memory; () is the shape.
-        is_open: the extents that hold data are known only when the kernel runs, as those of a view
-            at a place that a loop decides.
+        valid: the extents that hold data where they are known only when the kernel runs, as those
+            of a view at a place that a loop decides; () is the shape.
+        slot: the place, of all that bodies pass on, where it lies or is left; None of others.
+        is_partial: a body writes a part of it only.
     """
 
     format: Format
@@ -63,7 +69,24 @@ class TileTensor:
     name: str = ""
     raw: int = -1
     raw_shape: Shape = ()
-    is_open: bool = False
+    valid: Scalars = ()
+    slot: int | None = None
+    is_partial: bool = False
+
+    @property
+    def extents(self) -> Scalars:
+        """The extents that hold data in any run."""
+        return self.valid or self.shape
+
+    @property
+    def is_open(self) -> bool:
+        """True if some of them are known only when the kernel runs."""
+        return not all(isinstance(each, int) for each in self.valid)
+
+    def part(self, offset: Scalars, shape: Shape) -> Scalars:
+        """The extents that hold data of a part of it; () if they are its shape."""
+        found = tuple(map(clamped, self.extents, offset, shape))
+        return () if found == shape else found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +102,6 @@ class Attributes:
         axes: that are exchanged.
         function: of a comparison.
         offset: of a view, an assemble or a copy, in the larger tensor.
-        is_nested: of a view, that its valid extents are told as those of a part of a part.
         file, line: the place in the kernel's source; "" and 0 of what a stage inserts.
     """
 
@@ -90,8 +112,7 @@ class Attributes:
     axis: int = -1
     axes: tuple[int, ...] = ()
     function: str = ""
-    offset: Shape = ()
-    is_nested: bool = False
+    offset: Scalars = ()
     file: str = ""
     line: int = 0
 
@@ -132,22 +153,48 @@ class TileGraph:
         nodes: producers need not stand before consumers until the graph is sorted.
         tensors: in the order in which they were made.
         next_raw: the number of the next raw tensor.
+        name: of the run of operations, where a kernel has several.
     """
 
     nodes: tuple[Node, ...]
     tensors: tuple[TileTensor, ...]
     next_raw: int = 0
+    name: str = ""
 
     @property
     def outputs(self) -> tuple[int, ...]:
-        """The arguments that nodes write, in the order in which they were made."""
+        """The arguments and slots that nodes write, in the order in which they were made."""
         written = sorted({tensor for node in self.nodes for tensor in node.outputs})
-        return tuple(each for each in written if self.tensors[each].memory is Memory.ARGUMENT)
+        lasting = Memory.ARGUMENT, Memory.SLOT
+        return tuple(each for each in written if self.tensors[each].memory in lasting)
 
     @property
     def next_number(self) -> int:
         """The number of the next node."""
         return max((each.number for each in self.nodes), default=-1) + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelGraphs:
+    """The operations of a kernel over whole tensors.
+
+    Attributes:
+        graphs: one of each run of operations that is compiled by itself.
+        steps: the control flow over them, by their place.
+        open_axes: the axes of parameters whose length is known only when the kernel runs.
+    """
+
+    graphs: tuple[TileGraph, ...]
+    steps: tuple[ControlStep, ...]
+    open_axes: frozenset[tuple[str, int]]
+
+
+def exchanged(entries: Sequence[_Entry], axes: Sequence[int]) -> tuple[_Entry, ...]:
+    """The entries of axes, those of two of them exchanged; all as they are where none are named."""
+    found = list(entries)
+    for axis, other in zip(axes, reversed(axes), strict=True):
+        found[axis] = entries[other]
+    return tuple(found)
 
 
 def producers(nodes: Iterable[Node]) -> Mapping[int, list[Node]]:

@@ -90,7 +90,7 @@ class _Splitter:
         (reshape,) = writers
         (source,) = reshape.inputs
         before, after = self._tensors[source].shape, self._tensors[result].shape
-        wanted = _Box(view.attributes.offset, self._tensors[part].shape)
+        wanted = _Box(_start(view), self._tensors[part].shape)
         common = _aligned(before, after)
         inner = common and _to_aligned(after, common, wanted)
         pieces = [each for each in self._made[source] if each.opcode == "ASSEMBLE"]
@@ -116,7 +116,7 @@ class _Splitter:
                 self._replace(view, reshape, [each for each, _ in chosen], joined, wanted)
 
     def _box(self, assemble: Node) -> _Box:
-        return _Box(assemble.attributes.offset, self._tensors[assemble.inputs[0]].shape)
+        return _Box(_start(assemble), self._tensors[assemble.inputs[0]].shape)
 
     def _replace(
         self, view: Node, reshape: Node, pieces: Sequence[Node], before: _Box, after: _Box
@@ -134,11 +134,11 @@ class _Splitter:
             }
             known = self._reshaped[tile.raw, before, after] = made["result"]
             for piece in pieces:
-                offset = _minus(piece.attributes.offset, before.offset)
+                offset = _minus(_start(piece), before.offset)
                 asked = Attributes(offset=offset)
                 self._assembles.append(replace(piece, outputs=(made["source"],), attributes=asked))
             self._reshapes.append(replace(reshape, inputs=(made["source"],), outputs=(known,)))
-        asked = replace(view.attributes, offset=_minus(view.attributes.offset, after.offset))
+        asked = replace(view.attributes, offset=_minus(_start(view), after.offset))
         self._nodes[view.number] = replace(view, inputs=(known,), attributes=asked)
 
     def _part(self, side: str, tile: TileTensor, box: _Box, whole: Shape) -> int:
@@ -150,6 +150,21 @@ class _Splitter:
             TileTensor(format=tile.format, shape=box.shape, raw=self._memory[key], raw_shape=whole)
         )
         return len(self._tensors) - 1
+
+
+def _start(node: Node) -> Shape:
+    """The place of a part of a tensor that is reshaped.
+
+    Raises:
+        PlanError: it is known only when the kernel runs.
+    """
+    known = tuple(each for each in node.attributes.offset if isinstance(each, int))
+    if len(known) < len(node.attributes.offset):
+        raise PlanError(
+            f"{node.place}: a part of a reshaped tensor at a place known only when the kernel runs "
+            "is not planned"
+        )
+    return known
 
 
 def _minus(first: Shape, second: Shape) -> Shape:

@@ -20,6 +20,7 @@ from ascend_kernels.schedule.planner.tile_graph import (
     in_order,
     producers,
 )
+from ascend_kernels.schedule.scalars import total
 
 _RESHAPED_BYTES: Final = 196_608 * 35 // 100
 """The most that is reshaped in UB (tile_graph_pass/data_path/assign_memory_type.h:60)."""
@@ -46,16 +47,14 @@ def merge_views(graph: TileGraph) -> TileGraph:
             follow([*chain, reader])
         is_end = not same if node.opcode == "VIEW" else len(same) < len(readers) or not readers
         if is_end and len(chain) > 1:
-            offset = tuple(map(sum, zip(*(each.attributes.offset for each in chain), strict=True)))
+            axes = zip(*(each.attributes.offset for each in chain), strict=True)
+            offset = tuple(total(axis) for axis in axes)
             dropped.add(node.number)
             merged[node.opcode].append(
                 replace(
                     chain[0],
                     outputs=node.outputs,
-                    attributes=Attributes(
-                        offset=offset,
-                        is_nested=any(each.attributes.is_nested for each in chain),
-                    ),
+                    attributes=Attributes(offset=offset),
                 )
             )
 

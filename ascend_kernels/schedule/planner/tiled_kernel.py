@@ -48,10 +48,13 @@ def tiled_kernel(graphs: Sequence[TileGraph], name: str, *, cores: int) -> Tiled
         PlanError: an operation, or a way to pass a result on, that is not planned; names it with
             its line.
     """
-    names = [name if len(graphs) == 1 else f"{name} {place}" for place in range(len(graphs))]
+    is_open = any(each.is_open for graph in graphs for each in graph.tensors)
     parts = [
-        with_shared_rows(graph, partial(_tiled, name=each, cores=cores))
-        for graph, each in zip(graphs, names, strict=True)
+        with_shared_rows(
+            graph,
+            partial(_tiled, name=f"{name} {graph.name}".rstrip(), cores=cores, is_open=is_open),
+        )
+        for graph in graphs
     ]
     leaves: dict[tuple[str, int], LeafGraph] = {}
     bodies = []
@@ -70,9 +73,9 @@ def tiled_kernel(graphs: Sequence[TileGraph], name: str, *, cores: int) -> Tiled
     return TiledKernel(leaves=tuple(leaves.values()), bodies=tuple(bodies))
 
 
-def _tiled(graph: TileGraph, name: str, cores: int) -> TiledKernel:
+def _tiled(graph: TileGraph, name: str, cores: int, *, is_open: bool) -> TiledKernel:
     tiles = duplicate_views(split_assembled(split_raw(split_reshapes(merge_views(cut(graph))))))
     tiles = drop_whole_views(settle_reshapes(settle_moves(tiles)))
     tasks = merge_alike(partition(tiles), cores)
     copies = place_moves(eliminate_common(pass_through_gm(tasks)))
-    return split(number_by_depth(copies), name)
+    return split(number_by_depth(copies), name, is_open=is_open)

@@ -19,7 +19,7 @@ CALLED: Final[Mapping[str, str]] = {
     "RUNTIME_GetViewValidShapeDim": "clamp",
     "RUNTIME_GetInputShapeDim": "extent",
     "RUNTIME_IsLoopBegin": "eq",
-    "RUNTIME_IsLoopEnd": "eq",
+    "RUNTIME_IsLoopEnd": "ge",
     **{f"RUNTIME_GetInputDataInt32Dim{dims}": "data" for dims in range(1, 5)},
     **{f"RUNTIME_{name.capitalize()}": name for name in OPERATORS},
 }

@@ -41,7 +41,33 @@ def by_columns(x: Floats, y: Floats) -> None:
     y[:] = x - pypto.sum(x, 0, True)
 
 
+@pypto.frontend.jit
+def in_a_loop(x: Floats, y: Floats) -> None:
+    pypto.set_vec_tile_shapes(2, 64)
+    rows = [x.shape[0], 64]
+    total = pypto.tensor(rows, pypto.DT_FP32)
+    for index in pypto.loop(2, name="columns", idx_name="index"):
+        part = pypto.exp(pypto.view(x, rows, [0, index * 64]))
+        if pypto.is_loop_begin(index):
+            total[:] = part
+        else:
+            total[:] = total + part
+        pypto.assemble(total + 1.0, [0, index * 64], y)
+
+
+@pypto.frontend.jit
+def in_parts(x: Floats, y: Floats) -> None:
+    pypto.set_vec_tile_shapes(2, 64)
+    rows = x.shape[0]
+    for index in pypto.loop(2, name="columns", idx_name="index"):
+        length = (128 - index * 72).min(72)
+        part = pypto.view(x, [rows, 72], [0, index * 72], valid_shape=[rows, length])
+        pypto.assemble(pypto.exp(part), [0, index * 72], y)
+
+
 CASES = [
+    (in_a_loop, [131, 128]),
+    (in_parts, [131, 128]),
     (chained, [131, 64]),
     (normalised, [131, 72]),
     (batched, [2, 130, 64]),

@@ -1,0 +1,78 @@
+"""Extents that hold data and are known only when the kernel runs, from operation to operation.
+
+Source: upstream pypto at tag r0.2.0, framework/src/interface/operation/op_infer_shape_impl.cpp:23
+(ElewiseInferFunc) and passes/block_graph_pass/infer_param_index.cpp:36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from ascend_kernels.schedule.parts import COPIES, OUTWARD, Scalars
+from ascend_kernels.schedule.planner.tile_graph import Node, PlanError, TileGraph, exchanged
+from ascend_kernels.schedule.scalars import Scalar, clamped
+from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
+
+GIVES_EXTENTS = (TileWork.EXPAND, TileWork.FILL)
+"""Kinds of work whose results hold data in extents of their own."""
+_REDUCES = (TileWork.REDUCE, TileWork.REDUCE_LINES)
+
+
+def inferred(
+    graph: TileGraph,
+    nodes: Sequence[Node],
+    own: Callable[[Node], Scalars],
+    *,
+    of_leaf: bool = False,
+) -> Mapping[int, Scalars]:
+    """The extents of each tensor in UB that nodes write.
+
+    Args:
+        graph: the nodes'.
+        nodes: sorted.
+        own: the extents of the result of a copy into UB, or of other work that gives them.
+        of_leaf: a leaf's; to it every extent is a number of the task, so that the first counts.
+    """
+    found: dict[int, Scalars] = {}
+    for node in nodes:
+        if node.opcode in OUTWARD:
+            continue
+        held = graph.tensors[node.outputs[0]]
+        work = TILE_OPCODES[node.opcode].work if node.opcode in TILE_OPCODES else None
+        inputs = [found[each] for each in node.inputs if each in found]
+        if node.opcode in COPIES or work in GIVES_EXTENTS or not inputs:
+            result = own(node)
+        elif node.opcode == "VIEW":
+            result = tuple(map(clamped, inputs[0], node.attributes.offset, held.shape))
+        elif node.opcode in ("ASSEMBLE", "RESHAPE"):
+            result = held.extents
+        elif work is TileWork.TRANSPOSE:
+            result = exchanged(inputs[0], node.attributes.axes)
+        else:
+            shapes = [graph.tensors[each].shape for each in node.inputs if each in found]
+            result = tuple(
+                1
+                if work in _REDUCES and axis == node.attributes.axis
+                else _along([x[axis] for x in shapes], [x[axis] for x in inputs], of_leaf=of_leaf)
+                for axis in range(len(held.shape))
+            )
+        if node.opcode == "ASSEMBLE" and graph.tensors[node.inputs[0]].is_open:
+            raise PlanError(
+                f"{node.place}: parts whose extents are known only when the kernel runs are put "
+                "together in UB, which is not planned"
+            )
+        found[node.outputs[0]] = result
+        for scratch in node.outputs[1:]:
+            found[scratch] = graph.tensors[scratch].shape
+    return found
+
+
+def _along(shape: Sequence[int], extents: Sequence[Scalar], *, of_leaf: bool) -> Scalar:
+    """The extent of a result along an axis: the first that is open, else the least."""
+    longer = [extent for length, extent in zip(shape, extents, strict=True) if length != 1]
+    if 0 < len(longer) < len(extents):
+        return longer[-1]
+    if of_leaf:
+        return extents[0]
+    known = [each for each in extents if isinstance(each, int)]
+    return next((each for each in extents if not isinstance(each, int)), min(known, default=0))

@@ -1,0 +1,139 @@
+"""Two schedules of one kernel, beside each other: in which parts they are equal."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+from ascend_kernels.schedule.parts import Body, Leaf, Task, TileOperand, TileOperation
+from ascend_kernels.schedule.schedule import Schedule
+
+PARTS: Final = ("leaves", "tasks", "operations", "order", "addresses", "peak", "flags")
+"""Parts in which two schedules are compared: leaf functions, by number; tasks, by all that their
+copies move and the tasks that wait for them; of each leaf the multiset of operations, their order,
+the bytes of operands, the peak of UB, and the syncs with their places."""
+_PLACES_OF_THE_WHEEL: Final = "site-packages"
+
+
+def leaf_in(task: Task, leaf: Leaf) -> Leaf:
+    """A leaf without names, as a task runs it.
+
+    The last pass writes the extents of tiles as numbers of the task; and to scratch it gives those
+    of the result beside it, which say nothing of scratch.
+    """
+
+    def known(operand: TileOperand) -> TileOperand:
+        extents = (
+            task.accesses[each[1]].shape[each[2]] if isinstance(each, tuple) else each
+            for each in operand.valid_shape
+        )
+        return replace(operand, valid_shape=tuple(extents))
+
+    operations = []
+    for each in leaf.operations:
+        results = [known(x) for x in each.outputs[:1]]
+        scratch = [replace(x, valid_shape=x.shape) for x in each.outputs[1:]]
+        inputs = tuple(known(x) for x in each.inputs)
+        operations.append(replace(each, inputs=inputs, outputs=(*results, *scratch)))
+    buffers = tuple(replace(each, name="") for each in leaf.buffers)
+    return replace(leaf, name="", operations=tuple(operations), buffers=buffers)
+
+
+def computing(schedule: Schedule) -> dict[int, Leaf]:
+    """The leaves in which something runs, as their first task runs them."""
+    tasks: dict[int, Task] = {}
+    for task in (task for body in schedule.bodies for task in body.tasks):
+        if task.leaf is not None:
+            tasks.setdefault(task.leaf, task)
+    listed = enumerate(schedule.leaves)
+    return {place: leaf_in(tasks[place], x) for place, x in listed if x.core != "HUB"}
+
+
+def at_lines_of(leaf: Leaf, other: Leaf) -> Leaf:
+    """A leaf with no line where the other has none, or one in the wheel's own sources."""
+    if len(leaf.operations) != len(other.operations):
+        return leaf
+    operations = (
+        replace(each, file=beside.file, line=beside.line)
+        if not beside.line or _PLACES_OF_THE_WHEEL in beside.file
+        else each
+        for each, beside in zip(leaf.operations, other.operations, strict=True)
+    )
+    return replace(leaf, operations=tuple(operations))
+
+
+def tasks_of(schedule: Schedule, body: Body) -> list[Any]:
+    """Each task of a body by its leaf, all that its copies move, and the tasks that wait for it."""
+    leaves: dict[int | None, int] = {x: k for k, x in enumerate(computing(schedule))}
+    parameters = {each.name for each in schedule.parameters}
+    found = []
+    for task in body.tasks:
+        moved = []
+        for each in task.accesses if task.leaf in leaves else ():
+            name = each.tensor if each.tensor in parameters else bool(each.tensor)
+            moved.append((name, each.offset, each.shape if each.tensor else ()))
+        found.append((leaves.get(task.leaf), moved, len(task.successors)))
+    return sorted(found, key=repr)
+
+
+def has_spill(schedule: Schedule) -> bool:
+    """True if a task copies to memory of its own."""
+    accesses = (x for body in schedule.bodies for task in body.tasks for x in task.accesses)
+    return any(not each.tensor and each.offset for each in accesses)
+
+
+def differences(schedule: Schedule, other: Schedule) -> tuple[str, ...]:
+    """The parts in which two schedules differ, of `PARTS`, in its order."""
+    bodies = (schedule.bodies, other.bodies)
+    leaves, others = ([*computing(each).values()] for each in (schedule, other))
+    tasks, other_tasks = (
+        # The order in which a leaf copies is the order of its operations.
+        [[(leaf, sorted(moved, key=repr), count) for leaf, moved, count in of] for of in found]
+        for found in (
+            [tasks_of(x, body) for body in found]
+            for x, found in zip((schedule, other), bodies, strict=True)
+        )
+    )
+    equal = {
+        "leaves": len(leaves) == len(others),
+        "tasks": [sorted(x, key=repr) for x in tasks] == [sorted(x, key=repr) for x in other_tasks],
+        "operations": [collections.Counter(_operations(x)) for x in leaves]
+        == [collections.Counter(_operations(x)) for x in others],
+        "order": [[*_operations(x)] for x in leaves] == [[*_operations(x)] for x in others],
+        "addresses": [[*_addresses(x)] for x in leaves] == [[*_addresses(x)] for x in others],
+        "peak": [x.peak_ub_bytes for x in leaves] == [x.peak_ub_bytes for x in others],
+        "flags": [[*_flags(x)] for x in leaves] == [[*_flags(x)] for x in others],
+    }
+    return tuple(part for part in PARTS if not equal[part])
+
+
+def _computed(leaf: Leaf) -> Iterator[TileOperation]:
+    return (each for each in leaf.operations if each.flag is None)
+
+
+def _operations(leaf: Leaf) -> Iterator[TileOperation]:
+    """The operations but syncs, each without the place of its operands in memory."""
+    for each in _computed(leaf):
+        inputs, outputs = (
+            tuple(
+                replace(x, buffer=None if x.buffer is None else 0, access=None, start_bytes=0)
+                for x in operands
+            )
+            for operands in (each.inputs, each.outputs)
+        )
+        yield replace(each, inputs=inputs, outputs=outputs, file="", line=0)
+
+
+def _addresses(leaf: Leaf) -> Iterator[tuple[int | None, ...]]:
+    for each in _computed(leaf):
+        operands = (*each.inputs, *each.outputs)
+        yield tuple(
+            None if x.buffer is None else leaf.buffers[x.buffer].address + x.start_bytes
+            for x in operands
+        )
+
+
+def _flags(leaf: Leaf) -> Iterator[object]:
+    return (each.opcode if each.flag is None else each for each in leaf.operations)

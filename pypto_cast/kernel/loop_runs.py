@@ -1,0 +1,241 @@
+"""The runs of operations of a recorded kernel that are compiled by themselves, and their steps."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ascend_kernels.schedule.parts import (
+    Barrier,
+    Branch,
+    ControlStep,
+    Loop,
+    Renewal,
+    Run,
+    Scalars,
+)
+from ascend_kernels.schedule.planner.tile_graph import PlanError
+from ascend_kernels.schedule.scalars import Scalar, calculation
+from pypto_cast.recording.plan_tape import Declared, LoopOpened, PassClosed, PassOpened
+from pypto_cast.recording.steps import Call
+from pypto_cast.tensors.tensor import Tensor
+from tiling.grid import Shape
+
+_Place = tuple[int, ...]
+"""The passes through bodies that something stands in, the outermost first."""
+_Path = tuple[tuple[tuple[Scalar, bool], ...], tuple[ControlStep, ...]]
+"""The conditions of a path with their outcomes, and its steps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalledRun:
+    """Calls that are compiled as one function.
+
+    Attributes:
+        calls: them.
+        name: of the loop, with the iterations that a body has, the path, and the place in it.
+    """
+
+    calls: Sequence[Call]
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runs:
+    """The runs of a kernel.
+
+    Attributes:
+        runs: in the order of the recording.
+        steps: the control flow over them, by their place.
+        declared: the tensors that the kernel declares; a renewal says where, by their place here.
+    """
+
+    runs: Sequence[CalledRun]
+    steps: tuple[ControlStep, ...]
+    declared: Sequence[Declared]
+
+
+def runs_of(events: Sequence[Any]) -> Runs:
+    """The runs of a recording.
+
+    Raises:
+        PlanError: a loop that is left before its end, or a tensor that goes from one iteration to
+            another by a name of Python.
+    """
+    reader = _Events(events)
+    steps = reader.block("", ())
+    if reader.is_cut:
+        raise PlanError("a loop that is left by break or return is not planned")
+    return Runs(runs=reader.runs, steps=steps, declared=reader.declared)
+
+
+class Slots:
+    """The tensors that runs of a kernel pass on to others, by number.
+
+    Attributes:
+        read: those that a run takes, with the first operation that does.
+        partial: those that a run writes a part of.
+    """
+
+    def __init__(self, declared: Sequence[Declared]) -> None:
+        self._tensors = [each.tensor for each in declared]
+        self._shapes = [each.shape for each in declared]
+        self._numbers = {id(each): k for k, each in enumerate(self._tensors)}
+        self.read: dict[int, str] = {}
+        self.partial: set[int] = set()
+
+    def number(self, tensor: Tensor) -> int:
+        """The number of a tensor."""
+        if id(tensor) not in self._numbers:
+            self._numbers[id(tensor)] = len(self._tensors)
+            self._tensors.append(tensor)
+        return self._numbers[id(tensor)]
+
+    def tensor(self, number: int) -> Tensor:
+        """The tensor of a number."""
+        found: Tensor = self._tensors[number]
+        return found
+
+    def extents(self, number: int, shape: Shape) -> Scalars:
+        """The extents of a tensor where some are known only when the kernel runs, else ()."""
+        found = self._shapes[number] if number < len(self._shapes) else ()
+        is_open = len(found) == len(shape) and not all(isinstance(each, int) for each in found)
+        return found if is_open else ()
+
+    def steps(self, given: Sequence[ControlStep]) -> tuple[ControlStep, ...]:
+        """Steps in which only those slots are renewed that are written in parts."""
+        made: list[ControlStep] = []
+        for step in given:
+            match step:
+                case Renewal(slots=slots):
+                    new = tuple(each for each in slots if each in self.partial & self.read.keys())
+                    made += [Renewal(slots=new)] if new else []
+                case Loop(steps=inner):
+                    made.append(replace(step, steps=self.steps(inner)))
+                case Branch(steps=inner, otherwise=others):
+                    held, failed = self.steps(inner), self.steps(others)
+                    made.append(replace(step, steps=held, otherwise=failed))
+                case _:
+                    made.append(step)
+        return tuple(made)
+
+
+class _Events:
+    """The events of a recording, read from the first on."""
+
+    def __init__(self, events: Sequence[Any]) -> None:
+        self._events = events
+        self._next = 0
+        self._passes = itertools.count()
+        self._homes: dict[int, _Place] = {}
+        self.runs: list[CalledRun] = []
+        self.declared: list[Declared] = []
+
+    @property
+    def is_at_end(self) -> bool:
+        return self._next >= len(self._events)
+
+    @property
+    def is_cut(self) -> bool:
+        """True if the last loop has no end."""
+        return self._next > len(self._events)
+
+    def block(self, name: str, place: _Place, *, is_path: bool = True) -> tuple[ControlStep, ...]:
+        """Read until the end of a body, or of the kernel."""
+        steps: list[ControlStep] = []
+        parts = itertools.count()
+        new = []
+        while not self.is_at_end:
+            event = self._events[self._next]
+            if isinstance(event, LoopOpened):
+                self._next += 1
+                next(parts)
+                steps += self._loop(event, place, is_path=is_path)
+            elif isinstance(event, Declared):
+                self._next += 1
+                self._homes[id(event.tensor)] = place
+                new.append(len(self.declared))
+                self.declared.append(event)
+            elif isinstance(event, Call):
+                for calls in self._stretches(place):
+                    part = next(parts)
+                    steps.append(Run(body=len(self.runs)))
+                    if is_path:
+                        self.runs.append(CalledRun(calls=calls, name=f"{name}_{part}".lstrip("_")))
+            else:
+                break
+        return (Renewal(slots=tuple(new)), *steps)
+
+    def _loop(self, opened: LoopOpened, place: _Place, *, is_path: bool) -> tuple[ControlStep, ...]:
+        paths: list[_Path] = []
+        while isinstance(event := self._event(), PassOpened):
+            name = f"{opened.name}_Unroll{opened.length}_PATH{len(paths)}"
+            inner = (*place, next(self._passes))
+            steps = self.block(name, inner, is_path=is_path and event.is_path)
+            if isinstance(closed := self._event(), PassClosed) and event.is_path:
+                paths.append((closed.decisions, steps))
+        if not is_path or self.is_cut:
+            return ()
+        found = Loop(
+            variable=opened.variable,
+            begin=opened.begin,
+            end=opened.end,
+            step=opened.step,
+            steps=_branches(paths, 0),
+        )
+        return (Barrier(), found) if opened.waits else (found,)
+
+    def _event(self) -> Any:
+        self._next += 1
+        return None if self._next > len(self._events) else self._events[self._next - 1]
+
+    def _stretches(self, place: _Place) -> Iterator[list[Call]]:
+        """The calls up to the next mark, by the segment that they stand in."""
+        found: list[Call] = []
+        for event in itertools.islice(self._events, self._next, None):
+            if not isinstance(event, Call):
+                break
+            self._check_names(event, place)
+            found.append(event)
+            self._next += 1
+        for _, calls in itertools.groupby(found, key=lambda call: id(call.segment)):
+            yield list(calls)
+
+    def _check_names(self, call: Call, place: _Place) -> None:
+        tensors = list(_tensors((call.arguments, call.named)))
+        for each in tensors:
+            home = self._homes.get(id(each), ())
+            if home != place[: len(home)]:
+                raise PlanError(
+                    f"{call.operation.__name__} {call.place}: a tensor that a name takes from one "
+                    "iteration to another, or out of a loop; write it to a tensor declared before "
+                    "the loop, as in total[:] = total + part"
+                )
+        if isinstance(call.result, Tensor) and all(call.result is not each for each in tensors):
+            self._homes.setdefault(id(call.result), place)
+
+
+def _tensors(given: Any) -> Iterator[Tensor]:
+    if isinstance(given, Tensor):
+        yield given
+    elif isinstance(given, (list, tuple)):
+        for each in given:
+            yield from _tensors(each)
+    elif isinstance(given, dict):
+        yield from _tensors(tuple(given.values()))
+
+
+def _branches(paths: Sequence[_Path], depth: int) -> tuple[ControlStep, ...]:
+    """The steps of paths that agree on the first decisions."""
+    if len(paths) == 1:
+        return paths[0][1]
+    condition = paths[0][0][depth][0]
+    held, failed = (
+        _branches([each for each in paths if each[0][depth][1] is holds], depth + 1)
+        for holds in (True, False)
+    )
+    if not held:
+        return (Branch(condition=calculation("not", condition), steps=failed),) if failed else ()
+    return (Branch(condition=condition, steps=held, otherwise=failed),)

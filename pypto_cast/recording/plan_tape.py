@@ -1,0 +1,143 @@
+"""The control flow of a kernel that is recorded for a schedule, between its calls.
+
+A loop's body runs once for each of its paths, and once more, so that a tensor that Python's names
+carry from one iteration to the next is seen. Source: upstream pypto at tag r0.2.0, framework/src/
+interface/program/recorder.cpp and interface/function/function.cpp:160 to 265.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ascend_kernels.schedule.scalars import Scalar
+from pypto_cast.loading import entry
+
+_MOST_PATHS: Final = 1 << 8
+"""Through a loop's body; ten conditions have more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """A tensor that the kernel declares, with its extents."""
+
+    tensor: Any
+    shape: tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopOpened:
+    """A loop begins.
+
+    Attributes:
+        name: the loop's.
+        variable: its index's.
+        begin, end, step: its bounds.
+        length: the iterations that are compiled as one body.
+        waits: all tasks before it are done first.
+    """
+
+    name: str
+    variable: str
+    begin: Scalar
+    end: Scalar
+    step: Scalar
+    length: int
+    waits: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassOpened:
+    """The body begins; `is_path` is False where it only is run once more."""
+
+    is_path: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassClosed:
+    """The body ends; `decisions` are the conditions that it went by, with their outcomes."""
+
+    decisions: tuple[tuple[Scalar, bool], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoopClosed:
+    """The loop ends."""
+
+
+@dataclass(slots=True)
+class _Decision:
+    condition: Scalar
+    holds: bool
+    is_known: bool
+
+
+@dataclass(slots=True)
+class _Path:
+    decisions: list[_Decision] = field(default_factory=list)
+    asked: int = 0
+
+    def decide(self, condition: Scalar) -> bool:
+        if self.asked == len(self.decisions):
+            same = [each.holds for each in self.decisions if each.condition == condition]
+            self.decisions.append(_Decision(condition, same[:1] == [True], bool(same)))
+        self.asked += 1
+        return self.decisions[self.asked - 1].holds
+
+    def advance(self) -> bool:
+        """Go to the next path; False if there is none."""
+        self.asked = 0
+        while self.decisions:
+            last = self.decisions[-1]
+            if not last.holds and not last.is_known:
+                last.holds = True
+                return True
+            self.decisions.pop()
+        return False
+
+
+@dataclass(slots=True)
+class PlanTape:
+    """Calls, and marks of control flow between them, in order."""
+
+    events: list[Any] = field(default_factory=list)
+    lengths: list[int] = field(default_factory=list)
+    _paths: list[_Path] = field(default_factory=list)
+
+    @property
+    def is_in_loop(self) -> bool:
+        """True between the begin and the end of a loop's body."""
+        return bool(self._paths)
+
+    def decide(self, condition: Scalar) -> bool:
+        """The outcome of a condition on the path that is recorded."""
+        return self._paths[-1].decide(condition)
+
+    def passes(self, opened: LoopOpened) -> Iterator[None]:
+        """Run a loop's body as often as it takes; it is to be run at each yield.
+
+        Raises:
+            PlanError: more paths than are planned.
+        """
+        self.events.append(opened)
+        path, is_path = _Path(), True
+        for count in itertools.count():
+            if count > _MOST_PATHS:
+                raise entry("PlanError")(
+                    f"loop {opened.name}: its body has more than {_MOST_PATHS} paths"
+                )
+            self.events.append(PassOpened(is_path=is_path))
+            self._paths.append(path)
+            self.lengths.append(opened.length)
+            yield
+            self._paths.pop()
+            self.lengths.pop()
+            decisions = tuple((x.condition, x.holds) for x in path.decisions if not x.is_known)
+            self.events.append(PassClosed(decisions=decisions))
+            if not is_path:
+                break
+            if not path.advance():
+                path, is_path = _Path(), False
+        self.events.append(LoopClosed())
