@@ -150,7 +150,7 @@ class Schedule:
                 condition or an offset that goes by a number which tasks compute; a tensor of which
                 the dump does not say where it comes from. After all tasks that do not depend on it
                 were executed. No output is modified.
-            TypeError: what is no array of numpy.
+            TypeError: what is no array of numpy, or a masked one.
             ValueError: arrays that the parameters do not take, or one that is written and
                 read-only.
         """
@@ -184,7 +184,7 @@ class Schedule:
         memory: dict[str, npt.NDArray[np.uint8]] = {}
         tensors: dict[str, tuple[Format, tuple[int, ...]]] = {}
         for parameter, array in zip(self.parameters, arrays, strict=True):
-            held = array.copy() if parameter.is_written else array.view()
+            held = np.array(array) if parameter.is_written else np.asarray(array)
             memory[parameter.name] = held.reshape(-1).view(np.uint8)
             if not parameter.is_written:
                 memory[parameter.name].flags.writeable = False
@@ -260,9 +260,10 @@ class Schedule:
                 f"{self.kernel} takes {len(self.parameters)} arrays ({names}), not {len(arrays)}"
             )
         for parameter, array in zip(self.parameters, arrays, strict=True):
-            if not isinstance(array, np.ndarray):
+            if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
                 raise TypeError(
-                    f"{self.kernel}: {parameter.name} is an array of numpy, not {type(array)}"
+                    f"{self.kernel}: {parameter.name} is an array of numpy, without a mask, not a "
+                    f"{type(array).__name__}"
                 )
             if parameter.is_written and not array.flags.writeable:
                 raise ValueError(

@@ -191,7 +191,10 @@ def _first_error(printed: str, code: int, home: Path) -> str:
     errors = [line.strip() for line in lines if "Error" in line]
     if code < 0:
         errors.append(f"upstream's compiler was ended by signal {-code}")
-    return errors[-1] if errors else (lines[-1] if lines else "nothing was printed")
+    if errors:
+        return errors[-1]
+    last = f"its last line is: {lines[-1]}" if lines else "nothing was printed"
+    return f"upstream's compiler ended with {code} and left no dump; {last}"
 
 
 def _keep(dump: Path, made: Path, names: Mapping[str, str]) -> None:

@@ -62,16 +62,48 @@ def test_what_is_found_ends_with_1_and_what_is_not_executed_with_2(
     assert "not executed: 1 of 1 leaves" in command(*words).error
 
 
+def reuse_an_event(leaf: Path) -> None:
+    """Let each of the first two copies set the same flag."""
+    document = json.loads(leaf.read_text())
+    (function,) = document["functions"]
+    first, second, put, take, *others = (
+        each for each in function["operations"] if not each["opcode"].startswith("PHASE")
+    )
+    function["operations"] = [first, put, take, second, put, take, *others]
+    leaf.write_text(json.dumps(document))
+
+
+def test_a_file_that_ends_the_program_is_no_success(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "ends.py"
+    file.write_text("import sys\nsys.exit(0)\n")
+
+    ran = command("check-schedule", f"{file}::softmax")
+
+    assert "ends.py ends the program, with 0, as it is imported" in ran.error
+
+
+def test_what_is_known_beside_a_leaf_that_is_not_executed_is_told(
+    command: Command, tmp_path: Path
+) -> None:
+    dump = unpacked("ragged_add", tmp_path)
+    first, second, *_ = sorted(dump.glob("Pass_36_*/*_LEAF_*.json"))
+    reuse_an_event(first)
+    second.write_text(second.read_text().replace('"ADD"', '"WHIRL"'))
+    file = tmp_path / "ragged_add.py"
+    file.write_text("\n" + (DUMPS / "ragged_add.py").read_text())
+
+    ran = command("check-schedule", "--upstream-dump", dump, "--kernel", f"{file}::ragged_add")
+
+    assert "not executed: 1 of 4 leaves" in ran.error
+    assert "the dump knows no operation of ragged_add.py:" in ran.error
+    assert "operation 4 SetFlag MTE2_V 0" in ran.err.splitlines()[0]
+
+
 def test_a_doubt_is_counted_and_listed_and_strict_refuses_it(
     command: Command, tmp_path: Path
 ) -> None:
     dump = unpacked("softmax", tmp_path)
-    (leaf,) = dump.glob("Pass_36_*/*_LEAF_*.json")
-    document = json.loads(leaf.read_text())
-    (function,) = document["functions"]
-    _, first, second, _, put, take, *others = function["operations"]
-    function["operations"] = [first, put, take, second, put, take, *others]
-    leaf.write_text(json.dumps(document))
+    reuse_an_event(next(dump.glob("Pass_36_*/*_LEAF_*.json")))
     words = ("check-schedule", "--upstream-dump", dump)
 
     ran = command(*words)
@@ -192,7 +224,8 @@ Alloc tensor [7] size [1048576] exceeds MEM_UB size [196608]!
             "softmax: Alloc tensor [7] size [1048576] exceeds MEM_UB size [196608]!",
         ),
         (("sleep 60",), "did not end within 1 s"),
-        ((), "nothing was printed"),
+        ((), "softmax: upstream's compiler ended with 0 and left no dump; nothing was printed"),
+        (("echo a hint", "exit 3"), "ended with 3 and left no dump; its last line is: a hint"),
         (
             ("echo \"pypto-cast: No module named 'torch'\"; exit 1",),
             "named 'torch'; name the interp",
@@ -200,7 +233,7 @@ Alloc tensor [7] size [1048576] exceeds MEM_UB size [196608]!
         (("kill -9 $$",), "upstream's compiler was ended by signal 9"),
         (("read line || echo no terminal",), "no terminal"),
     ],
-    ids=["refused", "refused by a pass", "endless", "silent", "no wheel", "killed", "asks"],
+    ids=["refused", "pass refused", "endless", "silent", "talks", "no wheel", "killed", "asks"],
 )
 def test_the_first_real_error_is_shown(
     command: Command, kernel: str, tmp_path: Path, lines: tuple[str, ...], says: str
@@ -219,6 +252,7 @@ def test_the_first_real_error_is_shown(
         (("compile", "{}", "-o", "d", "--shape", "x=a"), "NAME=N,N of 1 or more, as x=1024,256"),
         (("compile", "{}", "-o", "d", "--shape", "z=4,4"), "softmax takes x, y, not z"),
         (("compile", "{}", "-o", "d", "--shape", "x=0,4"), "NAME=N,N of 1 or more"),
+        (("compile", "{}", "-o", "d", *("--shape", "x=1", "--shape", "x=2")), "a tensor twice"),
         (
             ("compile", "{}", "-o", "d", "--shape", "x=4,4"),
             "x is annotated Tensor[[128, 512], DT_FP32",

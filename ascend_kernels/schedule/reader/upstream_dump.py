@@ -36,6 +36,7 @@ from ascend_kernels.schedule.reader.dump_scalars import Resolve
 from ascend_kernels.schedule.reader.dump_slots import Slots, renewed, slots_of
 from ascend_kernels.schedule.scalars import Scalar
 from ascend_kernels.schedule.schedule import DUMP, Schedule
+from ascend_kernels.schedule.task_lowering import not_executed
 from tiling.chips import chip_named
 from tiling.input_files import regular
 
@@ -56,6 +57,12 @@ DUMP_FILES: Final = (
 """The files of a dump that a schedule is read from; the other passes are large."""
 CHIP: Final = "Ascend910B2"
 """The device of the wheel's model."""
+_LAST_LINES: Final = {
+    ".cpp": "} // namespace npu::tile_fwk",
+    ".h": "#endif/*TILE_FWK_EXPRESSION_H*/",
+    ".tifwkgr": "}",
+}
+"""Of whole files; in those of JSON the parser finds that the end is missing."""
 MAX_FILE_BYTES: Final = 256 << 20
 MAX_DUMP_BYTES: Final = 1 << 30
 _INT32: Final = 3
@@ -118,7 +125,11 @@ class _Texts:
         self._taken_bytes += size_bytes
         if self._taken_bytes > MAX_DUMP_BYTES:
             raise ValueError(f"with it the dump has more than {MAX_DUMP_BYTES} B")
-        return path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
+        last = _LAST_LINES.get(path.suffix, "")
+        if not text.rstrip().endswith(f"\n{last}" if last else ""):
+            raise ValueError(f"it is cut short: its last line is not {last!r}")
+        return text
 
 
 class _FileOf:
@@ -222,10 +233,11 @@ class _Reader:
         path = self._flow.parent / "expression_0.h"
         with _FileOf(path):
             found = _ARGUMENT.findall(self._texts.read(path))
-            names = [name for name, _ in sorted(found, key=lambda each: int(each[1]))]
-            if len(set(names)) < len(names):
-                raise ValueError(f"two arguments have one name: {', '.join(names)}")
-            return names
+            names = {int(place): name for name, place in found}
+            if not len(set(names.values())) == len(names) == len(found):
+                text = ", ".join(f"{name} {place}" for name, place in found)
+                raise ValueError(f"two arguments have one name or place: {text}")
+            return [names[place] for place in sorted(names)]
 
     def _leaves(self) -> dict[str, LeafText]:
         entries: dict[str, dict[int, int]] = {}
@@ -344,8 +356,18 @@ class _Root:
             for uses in (self._read, self._written):
                 if alias in uses:
                     uses.add(target)
+        self._check_written([leaves[each] for each in map(_callee, calls) if each in leaves])
         name = str(self._function["func_magicname"])
         return Body(name=name, tasks=tuple(tasks), temporaries=temporaries)
+
+    def _check_written(self, called: Sequence[LeafText]) -> None:
+        """Refuse an argument that the body gives and none of its leaves writes."""
+        if any(not_executed(each.leaf, chip_named(CHIP).isa) for each in called):
+            return  # an operation without a row may write to GM
+        for magic, _ in self._function["outcasts"]:
+            name = self._name(self._raw_of(magic))
+            if name in self._arguments and name not in self._written:
+                raise ValueError(f"it gives {name}, which none of its tasks writes")
 
     def _temporary(self, raw: Mapping[str, Any], aliases: Mapping[str, str]) -> Temporary:
         name, magic = self._name(raw), raw["rawmagic"]
@@ -385,7 +407,7 @@ class _Root:
         """
         found: dict[str, str] = {}
         for call in calls:
-            callee = leaves.get(str(call["attr"][0]))
+            callee = leaves.get(_callee(call))
             places = [] if callee is None else callee.reshaped
             names = [self._name(self._raw_of(_operands(call)[place])) for place in places]
             for source, target in zip(names[0::2], names[1::2], strict=True):
@@ -428,7 +450,7 @@ class _Root:
         numbers: Mapping[str, int],
         successors: tuple[int, ...],
     ) -> Task:
-        callee = str(call["attr"][0])
+        callee = _callee(call)
         if callee == "0":
             return Task(leaf=None, accesses=(), successors=successors)
         if callee not in leaves:
@@ -468,6 +490,10 @@ class _Root:
             extents = _extents(name, raw)
             accesses.append(Access(tensor=name, offset=(0,) * len(extents), shape=extents))
         return Task(leaf=numbers[callee], accesses=tuple(accesses), successors=successors)
+
+
+def _callee(call: Mapping[str, Any]) -> str:
+    return str(call["attr"][0])
 
 
 def _operands(call: Mapping[str, Any]) -> Sequence[int]:

@@ -105,7 +105,10 @@ def arguments_of(
             annotated, or a name that the kernel does not take.
     """
     signature = kernel.signature
-    said = dict(map(_named_shape, shapes))
+    named = list(map(_named_shape, shapes))
+    said = dict(named)
+    if len(said) < len(named):
+        raise ValueError(f"--shape names a tensor twice: {' '.join(shapes)}")
     held = {} if inputs is None else npz_arrays(inputs)
     known = [*signature.tensors, *signature.others]
     if unknown := sorted({*said, *held} - set(known) | set(said) & set(signature.others)):
