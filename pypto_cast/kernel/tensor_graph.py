@@ -23,6 +23,7 @@ from ascend_kernels.schedule.planner.tile_graph import (
     TileTensor,
     in_order,
 )
+from ascend_kernels.schedule.schedule import RELEASE
 from pypto_cast.dtypes.data_types import CastMode, SaturationMode
 from pypto_cast.kernel.auto_cast import auto_cast
 from pypto_cast.kernel.kernel_source import parsed
@@ -107,6 +108,7 @@ class _Reader:
         self._parameters: dict[str, int] = {}
         self._outputs: dict[int, str] = {}
         self._written: dict[str, int] = {}
+        self._boxes: dict[str, list[list[range]]] = {}
         self._lines: dict[int, int] = {}
         self._numbered: dict[int, list[tuple[int, ...]]] = {}
         self._checked = 0
@@ -136,12 +138,14 @@ class _Reader:
             raise PlanError(f"{name} {call.place}: no tile opcodes are known for it")
         takes[name](call, *call.arguments, **call.named)
         if name in ROWS:
+            _check_release(call, name)
             self._checked = len(self._nodes)
 
     def _check_parts(self, call: Call, name: str) -> None:
         """Take the one opcode of an operation that upstream does not compose of its parts here."""
         if name not in ROWS:
             return
+        _check_release(call, name)
         made = [node.opcode for node in self._nodes[self._checked :]]
         self._checked = len(self._nodes)
         is_known = {*made} <= {*ROWS[name].opcodes.values(), *_AROUND}
@@ -468,6 +472,17 @@ class _Reader:
             raise PlanError(f"assemble {call.place}: only parts of outputs are planned")
         source = self._value(call, value)
         self._check_target(call, target)
+        spans = [
+            range(start, start + extent)
+            for start, extent in zip(map(int, offsets), self._tensors[source].shape, strict=True)
+        ]
+        boxes = self._boxes.setdefault(target.name, [])
+        if any(_overlap(spans, each) for each in boxes):
+            raise PlanError(
+                f"assemble {call.place}: writes what another part of {target.name} holds; nothing "
+                "orders the two"
+            )
+        boxes.append(spans)
         if target.name not in self._written:
             self._written[target.name] = len(self._tensors)
             self._tensors.append(
@@ -502,12 +517,38 @@ class _Reader:
             raise PlanError(f"assignment {call.place}: only whole outputs are planned")
         source = self._value(call, value)
         self._check_target(call, target)
+        if target.name in self._written:
+            raise PlanError(f"assignment {call.place}: {target.name} has parts written before")
+        if self._outputs.get(source, target.name) != target.name:
+            raise PlanError(
+                f"assignment {call.place}: the value is {self._outputs[source]} already; one in "
+                "two outputs is not planned"
+            )
         if source in self._parameters.values():
             raise PlanError(f"assignment {call.place}: a copy of an argument is not planned")
         self._outputs = {k: name for k, name in self._outputs.items() if name != target.name}
         self._outputs[source] = target.name
         self._held.append(target)
         self._values[id(target)] = source
+
+
+def _overlap(one: Sequence[range], other: Sequence[range]) -> bool:
+    pairs = zip(one, other, strict=True)
+    return all(a.start < b.stop and b.start < a.stop for a, b in pairs)
+
+
+def _check_release(call: Call, name: str) -> None:
+    """Refuse dtypes and ranks that the release does not take by whose passes is planned."""
+    release = RELEASES[RELEASE]
+    for each in call.arguments:
+        if isinstance(each, Tensor) and (
+            each.dtype in release.refuses.get(name, ())
+            or each.dim < release.least_dims.get(name, 1)
+        ):
+            raise PlanError(
+                f"{name} {call.place}: {RELEASE}, by whose passes is planned, refuses {each.dtype} "
+                f"of {each.dim} dimensions"
+            )
 
 
 def _exchanged(shape: Shape, axes: Sequence[int]) -> Shape:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from ascend_kernels.schedule.parts import Access, Parameter, Run, Task
@@ -11,7 +12,7 @@ from ascend_kernels.schedule.planner.addresses import Copy
 from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
 from ascend_kernels.schedule.planner.leaf_plan import PlannedLeaf, plan_leaf
 from ascend_kernels.schedule.planner.subgraphs import TiledKernel
-from ascend_kernels.schedule.planner.tile_graph import PlanError, TileGraph
+from ascend_kernels.schedule.planner.tile_graph import PlanError, TileGraph, producers
 from ascend_kernels.schedule.planner.tiled_kernel import tiled_kernel
 from ascend_kernels.schedule.schedule import PLANNER, Schedule
 from simulator.numbers.formats import Format
@@ -42,13 +43,12 @@ def planned_schedule(
             kernel without an operation; names operation and line.
     """
     given = tuple(tensors.items())
-    return _planned(tuple(graphs), repr(graphs), given, kernel=kernel, release=release, chip=chip)
+    return _planned(tuple(graphs), given, kernel=kernel, release=release, chip=chip)
 
 
 @functools.lru_cache(maxsize=32)
 def _planned(
     graphs: tuple[TileGraph, ...],
-    text: str,  # -0.0 is told from 0.0 in it
     given: tuple[tuple[str, tuple[Format, Shape]], ...],
     *,
     kernel: str,
@@ -65,6 +65,8 @@ def _planned(
     tiled = tiled_kernel(
         [graph for graph in graphs if graph.outputs], kernel, cores=chip.vector_cores
     )
+    parameters = _parameters(tensors, tiled)
+    _check_written(graphs, {each.name for each in parameters if each.is_written})
     if not tiled.leaves:
         raise PlanError(f"{kernel}: no operation of it writes an output, so there is no task")
     leaves = [
@@ -80,11 +82,24 @@ def _planned(
         release=release,
         chip=chip.name,
         origin=PLANNER,
-        parameters=_parameters(tensors, tiled),
+        parameters=parameters,
         leaves=tuple(each.leaf for each in leaves),
         bodies=tuple(bodies),
         steps=tuple(Run(body=place) for place in range(len(tiled.bodies))),
     )
+
+
+def _check_written(graphs: Sequence[TileGraph], written: AbstractSet[str]) -> None:
+    """Refuse an output that no task writes: it is an argument, reshaped, and nothing copies it."""
+    for graph in graphs:
+        made = producers(graph.nodes)
+        for output in graph.outputs:
+            name, (first, *_) = graph.tensors[output].name, made[output]
+            if name not in written:
+                place = next((each.place for each in made.get(first.inputs[0], ())), first.place)
+                raise PlanError(
+                    f"{place}: gives {name}, which no task writes, so it is not planned"
+                )
 
 
 def _planned_leaf(name: str, graph: LeafGraph, ub_bytes: int) -> PlannedLeaf:

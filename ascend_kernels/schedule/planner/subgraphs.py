@@ -30,6 +30,7 @@ from ascend_kernels.schedule.planner.tile_graph import (
     TileTensor,
     consumers,
     in_order,
+    place_of,
     producers,
 )
 from ascend_kernels.schedule.planner.tile_views import alive
@@ -200,7 +201,8 @@ def parts_of_raw(graph: TileGraph) -> Mapping[int, _Part]:
             if node.opcode == "VIEW":
                 part, whole = whole, part
             if part in inside or whole == part:
-                raise PlanError(f"{node.place}: a tile that lies in two others is not planned")
+                place = place_of(node, consumers(graph.nodes))
+                raise PlanError(f"{place}: a tile that lies in two others is not planned")
             inside[part] = whole, node.attributes.offset
     found = {}
     for tensor, held in enumerate(graph.tensors):
@@ -377,8 +379,7 @@ def _walk(
                 continue
             met[node.number] = node
             offset = () if node.opcode in COPIES else node.attributes.offset
-            # As text, for 0.0 == -0.0.
-            asked = repr(replace(node.attributes, file="", line=0, offset=offset))
+            asked = replace(node.attributes, file="", line=0, offset=offset)
             text.append((node.opcode, asked, node.outputs.index(tensor)))
             for each in node.inputs:
                 meet(each)

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ascend_kernels.schedule.part_types import Number
 from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
 from tiling.chips import DEFAULT_CHIP
@@ -95,6 +96,10 @@ class Attributes:
     file: str = ""
     line: int = 0
 
+    def __post_init__(self) -> None:
+        if self.scalar is not None:
+            object.__setattr__(self, "scalar", Number(self.scalar))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
@@ -166,6 +171,13 @@ def consumers(nodes: Iterable[Node]) -> Mapping[int, list[Node]]:
         for tensor in dict.fromkeys(node.inputs):
             found.setdefault(tensor, []).append(node)
     return found
+
+
+def place_of(node: Node, users: Mapping[int, Sequence[Node]]) -> str:
+    """Opcode and line of a node, for messages; of one that a stage made, those of its reader."""
+    for each in () if node.attributes.line else users.get(node.outputs[0], ()):
+        return f"{node.opcode} for {place_of(each, users)}"
+    return node.place
 
 
 def in_order(nodes: Sequence[Node], called: Sequence[int] = ()) -> tuple[Node, ...]:
