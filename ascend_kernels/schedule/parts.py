@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ascend_kernels.schedule.part_types import Part, check_fields
+from ascend_kernels.schedule.part_types import Number, Part, check_fields
 from ascend_kernels.schedule.scalars import Scalar, elements_read
 from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
@@ -168,9 +168,8 @@ class TileOperation(Part):
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if self.scalar is not None and math.isnan(self.scalar):
-            # A tuple takes one object as equal to itself, so that operations of NaN compare equal.
-            object.__setattr__(self, "scalar", math.nan)
+        if self.scalar is not None:
+            object.__setattr__(self, "scalar", Number(self.scalar))
 
     @property
     def place(self) -> str:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from ascend_kernels.schedule.parts import Scalars
 from ascend_kernels.schedule.planner.open_extents import of_result
+from ascend_kernels.schedule.planner.tile_cutting import overlap
 from ascend_kernels.schedule.planner.tile_graph import (
     Attributes,
     KernelGraphs,
@@ -24,18 +25,19 @@ from ascend_kernels.schedule.planner.tile_graph import (
     TileTensor,
     exchanged,
     in_order,
+    whole_copy,
 )
 from ascend_kernels.schedule.scalars import constant, text
 from pypto_cast.dtypes.data_types import CastMode, SaturationMode
-from pypto_cast.kernel.auto_cast import auto_cast
-from pypto_cast.kernel.kernel_source import names_assigned
+from pypto_cast.kernel.auto_cast import auto_cast, check_release
+from pypto_cast.kernel.kernel_source import named_at_end, names_assigned
 from pypto_cast.kernel.loop_runs import Slots, runs_of
 from pypto_cast.operations.operation_rows import ROWS
 from pypto_cast.operations.scalar_operands import Constant, is_element
 from pypto_cast.options.releases import RELEASES, ReleaseName
 from pypto_cast.recording.steps import Call
 from pypto_cast.tensors import indexing
-from pypto_cast.tensors.symbolic import SymbolicScalar, scalar_of
+from pypto_cast.tensors.symbolic import are_known, scalar_of
 from pypto_cast.tensors.tensor import Tensor
 from simulator.numbers.formats import Format
 from tiling.grid import Shape
@@ -120,6 +122,7 @@ class _Reader:
         self._parameters: dict[str | int, int] = {}
         self._outputs: dict[int, str] = {}
         self._written: dict[str | int, int] = {}
+        self._boxes: dict[str | int, list[tuple[Shape, Shape]]] = {}
         self._lines: dict[int, int] = {}
         self._numbered: dict[int, list[tuple[int, ...]]] = {}
         self._checked = 0
@@ -147,16 +150,18 @@ class _Reader:
         }
         if name not in takes:
             raise PlanError(f"{name} {call.place}: no tile opcodes are known for it")
-        if name not in _PLACED and not _are_known((*call.arguments, *call.named.values())):
+        if name not in _PLACED and not are_known((*call.arguments, *call.named.values())):
             raise PlanError(f"{name} {call.place}: a number known only when the kernel runs")
         takes[name](call, *call.arguments, **call.named)
         if name in ROWS:
+            check_release(call, name)
             self._checked = len(self._nodes)
 
     def _check_parts(self, call: Call, name: str) -> None:
         """Take the one opcode of an operation that upstream does not compose of its parts here."""
         if name not in ROWS:
             return
+        check_release(call, name)
         made = [node.opcode for node in self._nodes[self._checked :]]
         self._checked = len(self._nodes)
         is_known = {*made} <= {*ROWS[name].opcodes.values(), *_AROUND}
@@ -227,7 +232,7 @@ class _Reader:
             self._tensors.append(held)
             self._number(tensor, raw + 1)
             raw += 2
-            nodes.append(self._copy("VIEW", len(nodes), source, tensor))
+            nodes.append(whole_copy("VIEW", len(nodes), source, tensor, len(held.shape)))
         for slot, tensor in self._written.items():
             if isinstance(slot, int) and slot not in self._slots.read:
                 held = self._tensors[tensor]
@@ -245,7 +250,7 @@ class _Reader:
             self._tensors.append(replace(held, memory=memory))
             self._number(tensor, raw + 1)
             raw += 2
-            nodes.append(self._copy("ASSEMBLE", len(nodes), tensor, target))
+            nodes.append(whole_copy("ASSEMBLE", len(nodes), tensor, target, len(held.shape)))
         called = range(len(self._nodes))
         copies = len(nodes) - len(self._nodes)
         return TileGraph(
@@ -257,28 +262,13 @@ class _Reader:
     def _number(self, tensor: int, raw: int) -> None:
         self._tensors[tensor] = replace(self._tensors[tensor], raw=raw)
 
-    def _copy(self, opcode: str, number: int, source: int, target: int) -> Node:
-        offset = (0,) * len(self._tensors[source].shape)
-        return Node(
-            opcode=opcode,
-            number=number,
-            inputs=(source,),
-            outputs=(target,),
-            attributes=Attributes(offset=offset),
-        )
-
     def _named(self) -> set[int]:
         """The values that a name stands for at the end."""
         read_at: dict[int, set[int]] = {}
         for node in self._nodes:
             for tensor in node.inputs:
                 read_at.setdefault(tensor, set()).add(node.attributes.line)
-        names = {}
-        for name, lines in self._assignments:
-            for tensor, line in self._lines.items():
-                if line in lines and not read_at.get(tensor, set()) & set(lines):
-                    names[name] = tensor
-        return set(names.values())
+        return named_at_end(self._assignments, self._lines, read_at)
 
     def _value(self, call: Call, tensor: Tensor) -> int:
         if id(tensor) in self._values:
@@ -531,6 +521,15 @@ class _Reader:
         key = self._target(call, target)
         if id(target) in self._values:
             raise PlanError(f"assemble {call.place}: a part of what is written whole in one run")
+        place, extents = tuple(map(scalar_of, offsets)), self._tensors[source].shape
+        if (known := tuple(each for each in place if isinstance(each, int))) == place:
+            others = self._boxes.setdefault(key, [])
+            if any(overlap(known, extents, *each) for each in others):
+                raise PlanError(
+                    f"assemble {call.place}: writes what another part of {target.name} holds; "
+                    "nothing orders the two"
+                )
+            others.append((known, extents))
         if key not in self._written:
             self._written[key] = len(self._tensors)
             held = replace(self._tensors[source], shape=shape, valid=(), memory=Memory.ARGUMENT)
@@ -552,7 +551,7 @@ class _Reader:
                 number=len(self._nodes),
                 inputs=(source,),
                 outputs=(self._written[key],),
-                attributes=Attributes(offset=tuple(map(scalar_of, offsets))),
+                attributes=Attributes(offset=place),
             )
         )
 
@@ -581,7 +580,14 @@ class _Reader:
         if buffer is not None and buffer.is_given:
             if target.shape != value.shape:
                 raise PlanError(f"assignment {call.place}: only whole outputs are planned")
-            self._target(call, target)
+            key = self._target(call, target)
+            if key in self._written:
+                raise PlanError(f"assignment {call.place}: {target.name} has parts written before")
+            if self._outputs.get(source, key) != key:
+                raise PlanError(
+                    f"assignment {call.place}: the value is {self._outputs[source]} already; one "
+                    "in two outputs is not planned"
+                )
             self._note(target)
             self.whole.add(target.name)
             self._outputs = {k: name for k, name in self._outputs.items() if name != target.name}
@@ -590,10 +596,3 @@ class _Reader:
             raise PlanError(f"assignment {call.place}: what was written in parts is written whole")
         self._kept[id(target)] = target
         self._values[id(target)] = source
-
-
-def _are_known(given: Any) -> bool:
-    """True if no number in nested lists is known only when the kernel runs."""
-    if isinstance(given, (list, tuple)):
-        return all(map(_are_known, given))
-    return not isinstance(given, SymbolicScalar) or isinstance(scalar_of(given), int)

@@ -223,6 +223,13 @@ def scalar_of(number: int) -> Scalar:
     return found
 
 
+def are_known(given: Any) -> bool:
+    """True if no number in nested lists is known only when the kernel runs."""
+    if isinstance(given, (list, tuple)):
+        return all(map(are_known, given))
+    return not isinstance(given, SymbolicScalar) or isinstance(scalar_of(given), int)
+
+
 def decided(condition: Scalar) -> bool:
     """The outcome of a condition on the path that is recorded for a schedule.
 
