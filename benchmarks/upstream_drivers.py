@@ -16,6 +16,7 @@ import runpy
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
@@ -26,7 +27,8 @@ from benchmarks.upstream_kernels import Written
 
 _REPOSITORY: Final = Path(__file__).resolve().parents[1]
 _REQUESTS: Final = "npu_requests"
-_IS_DRIVER: Final = re.compile(r"^def te\w*\(|__main__", re.M)
+_TEST: Final = re.compile(r"^def te\w*\(", re.M)
+_MAIN: Final = '__name__ == "__main__"'
 _PYTEST: Final = (
     *("-q", "--import-mode=importlib", "--noconftest", "-p", "no:cacheprovider", "-c", os.devnull),
     *("-o", "python_files=*.py", "-o", "python_functions=te*"),
@@ -48,6 +50,7 @@ def model():
 """
 Call = tuple[Any, tuple[Any, ...], Mapping[str, Any]]
 Accepts = Callable[[Callable[..., None], tuple[Any, ...], Mapping[str, Any]], bool]
+_FRACTAL_NZ: Final = 29
 _MOST_CALLS: Final = 3
 """So many calls of the kernel are tried."""
 
@@ -71,16 +74,16 @@ def driven(id: str, kernel: str, folders: Sequence[Path]) -> Iterator[Written]:
 
 
 def drivers_of(file: Path, root: Path) -> list[Path]:
-    """The files with tests that call the kernels of a file: its own, or those that import it."""
-    if _IS_DRIVER.search(file.read_text(encoding="utf-8")):
+    """The files that call the kernels of a file: with tests of its own, or those that import it."""
+    if _TEST.search(file.read_text(encoding="utf-8")):
         return [file]
     imports = re.compile(rf"^\s*(?:from|import) (?:[\w.]*\.)?{file.stem}\b", re.M)
     found = []
     for path in sorted(root.glob("**/*.py")):
         text = path.read_text(encoding="utf-8")
-        if imports.search(text) and _IS_DRIVER.search(text):
+        if (path == file or imports.search(text)) and (_TEST.search(text) or _MAIN in text):
             found.append(path)
-    return sorted(found, key=lambda each: -len(os.path.commonpath([each, file])))
+    return sorted(found, key=lambda each: (each == file, -len(os.path.commonpath([each, file]))))
 
 
 def call_of(file: Path, name: str, root: Path, accepts: Accepts) -> Call:
@@ -109,6 +112,7 @@ def call_of(file: Path, name: str, root: Path, accepts: Accepts) -> Call:
     _drop_unknown(set(_options()))
     real = kind.__call__
     with _module(_REQUESTS).npu_requests(on_cpu=True):
+        _more_of_torch_npu()
         kind.__call__ = reached.keep
         torch.rand = _rand(torch.rand)
         pytest.main([*_PYTEST, *map(str, files)], plugins=[reached])
@@ -121,6 +125,28 @@ def call_of(file: Path, name: str, root: Path, accepts: Accepts) -> Call:
     if reached.call is None:
         raise RuntimeError(f"no driver of it calls it as wanted: {reached.error}")
     return reached.call
+
+
+def _more_of_torch_npu() -> None:
+    """What drivers ask besides: graphs that nobody replays, and the layout that a tensor was given.
+
+    They ask a module of their own for the layout, which knows the device alone.
+    """
+    given: dict[int, Any] = {}
+
+    def cast(tensor: Any, layout: Any) -> Any:
+        given[id(tensor)] = tensor, "NZ" if layout == _FRACTAL_NZ else "ND"
+        return tensor
+
+    torch_npu = sys.modules["torch_npu"]
+    vars(torch_npu).update(npu_format_cast=cast)
+    vars(vars(torch_npu)["npu"]).update(
+        NPUGraph=lambda: SimpleNamespace(replay=lambda: None),
+        graph=lambda *_: contextlib.nullcontext(),
+    )
+    with contextlib.suppress(ImportError):
+        module = importlib.import_module("utils.get_format")
+        vars(module)["get_format"] = lambda tensor: given.get(id(tensor), (None, "ND"))[1]
 
 
 def _is_wheel() -> bool:

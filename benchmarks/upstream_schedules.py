@@ -29,7 +29,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -136,11 +136,13 @@ def _in_child(kernel: Written, file: Path, dump: Path) -> Result:
     child.start()
     sender.close()
     found = Result(id=kernel.id, status=Status.TOO_LONG, why=f"{JUDGE_SECONDS} s")
+    deadline = time.monotonic() + JUDGE_SECONDS
     try:
-        if receiver.poll(JUDGE_SECONDS):
+        while receiver.poll(max(deadline - time.monotonic(), 0)):
             found = receiver.recv()
     except EOFError:
-        found = replace(found, why=f"ended within {JUDGE_BYTES >> 30} GB")
+        if found.status is Status.TOO_LONG:
+            found = replace(found, why=f"ended within {JUDGE_BYTES >> 30} GB")
     child.kill()
     child.join()
     return found
@@ -150,7 +152,7 @@ def _send(sender: Connection, kernel: Written, file: Path, dump: Path) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (JUDGE_BYTES, JUDGE_BYTES))
     warnings.simplefilter("ignore")
     try:
-        sender.send(judged(kernel, file, dump))
+        sender.send(judged(kernel, file, dump, sender.send))
     except MemoryError:
         why = f"more than {JUDGE_BYTES >> 30} GB"
         sender.send(Result(id=kernel.id, status=Status.TOO_LONG, why=why))
@@ -158,8 +160,15 @@ def _send(sender: Connection, kernel: Written, file: Path, dump: Path) -> None:
         sender.send(Result(id=kernel.id, status=Status.FAULT, why=_line(error)))
 
 
-def judged(kernel: Written, file: Path, dump: Path) -> Result:
-    """Read and execute a dump, and compare it with the kernel at tensor level."""
+def judged(kernel: Written, file: Path, dump: Path, report: Callable[[Result], object]) -> Result:
+    """Read and execute a dump, and compare it with the kernel at tensor level.
+
+    Args:
+        kernel: what was compiled.
+        file: its file.
+        dump: what the compiler left.
+        report: gets what holds if there is no end of the execution.
+    """
     try:
         schedule = pypto.read_schedule(dump)
     except DumpError as error:
@@ -169,6 +178,8 @@ def judged(kernel: Written, file: Path, dump: Path) -> Result:
     if not schedule.bodies:
         why = _reasons(schedule)
         return Result(id=kernel.id, status=Status.NOT_EXECUTED, why=why, leaves=f"0 of {count}")
+    why = f"{JUDGE_SECONDS} s"
+    report(Result(id=kernel.id, status=Status.TOO_LONG, why=why, leaves=f"0 of {count}"))
     status, why, unable = _executed(schedule, kernel, file)
     return Result(id=kernel.id, status=status, why=why, leaves=f"{count - unable} of {count}")
 
