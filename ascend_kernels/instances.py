@@ -64,6 +64,9 @@ INSTANCES: Final = tuple(
 )
 """The instances of one native cast, in the order of the table: a launcher counts from 0."""
 
+FAMILIES: Final = tuple(dict.fromkeys(instance.rule.family for instance in INSTANCES))
+"""The families that the AscendC kernel is compiled for."""
+
 _COPIED: Final = {fmt.bits: fmt for fmt in (f.INT4, f.UINT8, f.INT16, f.INT32, f.INT64)}
 """The format as which copies take the elements of each width."""
 
@@ -98,9 +101,15 @@ def instance_number(resolution: Resolution) -> int:
     """The place in the table of the instance that carries out a cast, of either saturation mode.
 
     Raises:
-        ValueError: the steps are neither those of a row of the matrix nor a route that clamps.
+        ValueError: the steps are neither those of a row of the matrix nor a route that clamps; or
+            the kernel has no instances for the family.
     """
     rule = resolution.rule
+    if rule.family not in FAMILIES:
+        raise ValueError(
+            f"the AscendC kernel has instances for {', '.join(FAMILIES)}, none for {rule.family}: "
+            f"{rule} runs with another engine"
+        )
     if is_row(resolution):
         mode = resolution.mode if rule.instruction_modes != (None,) else None
         return NUMBERS[Instance(rule=rule, mode=mode)]

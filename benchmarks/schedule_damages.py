@@ -137,7 +137,7 @@ def _of_task(task: Task) -> Iterator[tuple[str, str, Task]]:
 
 
 def judged(damage: Damage, arrays: Sequence[np.ndarray[Any, Any]], bounds: Any) -> str:
-    """Executes a damaged schedule: "guard", "output" or "unseen"."""
+    """Executes a damaged schedule, doubts as faults: "guard", "output" or "unseen"."""
     executed = [array.copy() for array in arrays]
     try:
         counts = damage.schedule.times_written(*executed)

@@ -128,7 +128,7 @@ def call_of(file: Path, name: str, root: Path, accepts: Accepts) -> Call:
 
 
 def _more_of_torch_npu() -> None:
-    """What drivers ask besides: graphs that nobody replays, and the layout that a tensor was given.
+    """Give drivers what they ask besides: graphs that nobody replays, and the layout of a tensor.
 
     They ask a module of their own for the layout, which knows the device alone.
     """
@@ -184,7 +184,7 @@ class _Reached:
 
     @property
     def keep(self) -> Callable[..., None]:
-        """What a call of any kernel does while the drivers run."""
+        """The function that replaces the call of any kernel while the drivers run."""
 
         def call(kernel: Any, *given: Any, **named: Any) -> None:
             function = vars(kernel).get("_original_func") or kernel.__wrapped__

@@ -81,7 +81,7 @@ FAMILIES: Final[Mapping[str, str]] = {
     r"two_(?P<name>\w+)_\w+": "a2[:] = pypto.{name}(a0, a1)",
     r"where_\w+": "a2[:] = pypto.where(a0 > a1, a0, a1)",
 }
-"""What kernels of a name compute; `{last}` is the dtype of the last argument."""
+"""The operations of kernels of a name; `{last}` is the dtype of the last argument."""
 
 _TENSOR: Final = re.compile(r"(\d+(?:x\d+)*):(\w+)")
 _KERNEL: Final = """\

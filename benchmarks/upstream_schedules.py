@@ -39,7 +39,7 @@ import numpy as np
 
 import pypto_cast as pypto
 from ascend_kernels.schedule.reader.upstream_dump import DumpError
-from ascend_kernels.schedule.schedule import Schedule
+from ascend_kernels.schedule.schedule import RELEASE, Schedule
 from benchmarks.measuring import Row, date_and_revision, markdown
 from benchmarks.upstream_drivers import driven
 from benchmarks.upstream_kernels import DTYPES, Written, written
@@ -54,9 +54,9 @@ from simulator.numbers.formats import FloatFormat
 
 MODELS: Final = "PYPTO_CAST_MODELS"
 """Checkouts of upstream's repository, as a PATH."""
-COMPILE_SECONDS: Final = 120
+COMPILE_SECONDS: Final = 300
 JUDGE_SECONDS: Final = 150
-JUDGE_BYTES: Final = 12 << 30
+JUDGE_BYTES: Final = 8 << 30
 _FIRST: Final = 20261123
 
 
@@ -79,12 +79,13 @@ WRONG: Final = (Status.NOT_READ, Status.FAULT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """The end that the way of one kernel had, the reason, and how many leaves were executed."""
+    """The end of one kernel, the reason, how many leaves were executed, doubts about its flags."""
 
     id: str
     status: Status
     why: str = ""
     leaves: str = ""
+    doubts: int = 0
 
 
 def tried(row: Mapping[str, str], folders: Sequence[Path], python: str, dumps: Path) -> Result:
@@ -151,22 +152,31 @@ def _in_child(kernel: Written, file: Path, dump: Path) -> Result:
 def _send(sender: Connection, kernel: Written, file: Path, dump: Path) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (JUDGE_BYTES, JUDGE_BYTES))
     warnings.simplefilter("ignore")
+    doubts: list[str] = []
     try:
-        sender.send(judged(kernel, file, dump, sender.send))
+        found = judged(kernel, file, dump, doubts.append, sender.send)
     except MemoryError:
         why = f"more than {JUDGE_BYTES >> 30} GB"
-        sender.send(Result(id=kernel.id, status=Status.TOO_LONG, why=why))
+        found = Result(id=kernel.id, status=Status.TOO_LONG, why=why)
     except Exception as error:  # whatever it is, the other kernels are tried
-        sender.send(Result(id=kernel.id, status=Status.FAULT, why=_line(error)))
+        found = Result(id=kernel.id, status=Status.FAULT, why=_line(error))
+    sender.send(replace(found, doubts=len(doubts)))
 
 
-def judged(kernel: Written, file: Path, dump: Path, report: Callable[[Result], object]) -> Result:
+def judged(
+    kernel: Written,
+    file: Path,
+    dump: Path,
+    doubt: Callable[[str], object],
+    report: Callable[[Result], object],
+) -> Result:
     """Read and execute a dump, and compare it with the kernel at tensor level.
 
     Args:
-        kernel: what was compiled.
-        file: its file.
-        dump: what the compiler left.
+        kernel: as it was written.
+        file: that holds it.
+        dump: of it.
+        doubt: takes doubts about its flags.
         report: gets what holds if there is no end of the execution.
     """
     try:
@@ -180,11 +190,13 @@ def judged(kernel: Written, file: Path, dump: Path, report: Callable[[Result], o
         return Result(id=kernel.id, status=Status.NOT_EXECUTED, why=why, leaves=f"0 of {count}")
     why = f"{JUDGE_SECONDS} s"
     report(Result(id=kernel.id, status=Status.TOO_LONG, why=why, leaves=f"0 of {count}"))
-    status, why, unable = _executed(schedule, kernel, file)
+    status, why, unable = _executed(schedule, kernel, file, doubt)
     return Result(id=kernel.id, status=status, why=why, leaves=f"{count - unable} of {count}")
 
 
-def _executed(schedule: Schedule, kernel: Written, file: Path) -> tuple[Status, str, int]:
+def _executed(
+    schedule: Schedule, kernel: Written, file: Path, doubt: Callable[[str], object]
+) -> tuple[Status, str, int]:
     """Execute a schedule; how many of its leaves were not, too."""
     arrays = _arrays(kernel)
     found: object = None
@@ -217,7 +229,7 @@ def _executed(schedule: Schedule, kernel: Written, file: Path) -> tuple[Status, 
         return Status.NOT_EXECUTED, why, len(schedule.leaves)
     executed = {names[place_of[name]]: _copied(arrays[place_of[name]]) for name in own}
     try:
-        schedule.run(*executed.values())
+        schedule.times_written(*executed.values(), doubt=doubt)
     except SimulatorFault as error:
         return Status.FAULT, _line(error), len(schedule.leaves)
     except pypto.NotExecutedError as error:
@@ -228,7 +240,7 @@ def _executed(schedule: Schedule, kernel: Written, file: Path) -> tuple[Status, 
     if not isinstance(found, Kernel):
         return Status.GUARDS, why or "its kernel is none of the package's", 0
     try:
-        with pypto.options(release="0.2.0", satmode="upstream"):
+        with pypto.options(release=RELEASE, satmode="upstream"):
             bounds = found.certainty(*given, **named)
     except Exception as error:  # whatever the tensor level or a model says
         return Status.GUARDS, _line(error).split(": pypto_cast covers")[0], 0
@@ -351,6 +363,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     counts = collections.Counter(each.status for each in results)
     print(markdown([{"status": x.value, "kernels": counts[x]} for x in Status if counts[x]]))
+    if doubtful := [f"{each.id} ({each.doubts})" for each in results if each.doubts]:
+        print(f"\nOf these with doubts, see `EventReuseWarning`: {', '.join(doubtful)}")
     by_reason: dict[tuple[Status, str], list[str]] = {}
     for each in results:
         if each.status not in (Status.EQUAL, Status.INSIDE) and each.id not in models:

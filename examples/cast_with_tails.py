@@ -15,7 +15,7 @@ def cast_with_tails(
     x: pypto.Tensor[[pypto.DYNAMIC, COLS], pypto.DT_FP32],
     out: pypto.Tensor[[pypto.DYNAMIC, COLS], pypto.DT_BF16],
 ):
-    """Cast a view at a time; the last one holds what rows are left."""
+    """Cast a view at a time; the last one holds the remaining rows."""
     pypto.set_vec_tile_shapes(16, COLS)
     rows = x.shape[0]
     for index in pypto.loop((rows + ROWS - 1) // ROWS, name="rows", idx_name="index"):

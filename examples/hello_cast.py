@@ -21,7 +21,7 @@ def hello_cast(
 
 
 def main() -> None:
-    """Run it, and look at what the cores do."""
+    """Run it, and print the work of the cores."""
     x = np.linspace(0, 4096, 32 * 64, dtype=np.float32).reshape(32, 64)
     out = np.zeros(x.shape, np.float16)
     hello_cast(x, out)

@@ -1,4 +1,4 @@
-"""The router of a mixture of experts: which experts get a token, with what weight, and how certain.
+"""The router of a mixture of experts: the experts of each token, their weights, the certainty.
 
     python examples/topk_router.py
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 import warnings
@@ -39,7 +40,7 @@ def asked_at(place: Place) -> Iterator[None]:
 
 _SILENCED: Final[ContextVar[bool]] = ContextVar("pypto_cast_silenced", default=False)
 is_silenced: Final[Callable[[], bool]] = _SILENCED.get
-"""Whether the code runs for a second time, and warns of nothing."""
+"""True while the code runs for a second time, and warns of nothing."""
 
 
 @contextlib.contextmanager
@@ -50,6 +51,30 @@ def silenced() -> Iterator[None]:
         yield
     finally:
         _SILENCED.reset(token)
+
+
+_HELD: Final[ContextVar[list[Callable[[], None]] | None]] = ContextVar(
+    "pypto_cast_held", default=None
+)
+
+
+@contextlib.contextmanager
+def warnings_held() -> Iterator[Callable[[], None]]:
+    """Hold back warnings in the body of a `with` statement.
+
+    Yields what gives them; those that are not given are dropped.
+    """
+    held: list[Callable[[], None]] = []
+
+    def give() -> None:
+        for each in held:
+            each()
+
+    token = _HELD.set(held)
+    try:
+        yield give
+    finally:
+        _HELD.reset(token)
 
 
 WARNED: Final[ContextVar[set[tuple[Place, str]] | None]] = ContextVar(
@@ -75,7 +100,12 @@ def warn_caller(text: str, category: type[Warning], *, once: bool = False) -> No
         if (place, text) in warned:
             return
         warned.add((place, text))
-    warn_at(place, _frame_outside(), text, category)
+    warn = functools.partial(warn_at, place, _frame_outside(), text, category)
+    held = _HELD.get()
+    if held is None:
+        warn()
+    else:
+        held.append(warn)
 
 
 def warn_at(place: Place, frame: FrameType, text: str, category: type[Warning]) -> None:

@@ -33,6 +33,7 @@ from pypto_cast.kernel.loops import is_loop_begin as is_loop_begin
 from pypto_cast.kernel.loops import is_loop_end as is_loop_end
 from pypto_cast.kernel.loops import loop as loop
 from pypto_cast.kernel.loops import loop_unroll as loop_unroll
+from pypto_cast.kernel.scheduled import UnplannedKernelWarning as UnplannedKernelWarning
 from pypto_cast.kernel.views import assemble as assemble
 from pypto_cast.kernel.views import view as view
 from pypto_cast.operations import *
@@ -109,6 +110,8 @@ from tiling.plan import TileShapeWarning as TileShapeWarning
 
 if _typing.TYPE_CHECKING:  # entries of `pypto_cast.loading`
     from ascend_kernels.routing.chain_check import Verdict as Verdict
+    from ascend_kernels.schedule.planner.tile_graph import PlanError as PlanError
+    from ascend_kernels.schedule.schedule import EventReuseWarning as EventReuseWarning
     from ascend_kernels.schedule.schedule import NotExecutedError as NotExecutedError
     from ascend_kernels.schedule.schedule import Schedule as Schedule
     from pypto_cast.routes.cast_routes import Route as Route

@@ -35,7 +35,9 @@ _ALONE: Final = tuple(
 ENTRIES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "Candidate": "tiling.ranking",
+        "EventReuseWarning": "ascend_kernels.schedule.schedule",
         "NotExecutedError": "ascend_kernels.schedule.schedule",
+        "PlanError": "ascend_kernels.schedule.planner.tile_graph",
         "Route": "pypto_cast.routes.cast_routes",
         "RouteError": "pypto_cast.routes.cast_routes",
         "RouteStep": "pypto_cast.routes.cast_routes",

@@ -52,6 +52,10 @@ class LeftoverWarning(UserWarning):
     """A part of an output that a run left when it was killed, and that is removed."""
 
 
+class BusyOutputError(RuntimeError):
+    """Another run writes the same output at this moment."""
+
+
 @contextlib.contextmanager
 def held_back() -> Iterator[None]:
     """Deliver a signal that arrives in the body of a `with` statement at its end.
@@ -191,7 +195,7 @@ def _locked(folder: Path, target: Path, *, is_new: bool) -> int:
         _lock(held)
     except (BlockingIOError, PermissionError):
         os.close(held)
-        raise RuntimeError(f"another run writes {target} just now") from None
+        raise BusyOutputError(f"another run writes {target} just now") from None
     except OSError:
         if not is_new:
             os.close(held)
@@ -275,7 +279,7 @@ def _move_to_free(made: Path, target: Path) -> None:
 
 @contextlib.contextmanager
 def _unable(path: Path, text: str) -> Iterator[None]:
-    """Say of a failing step what the file system cannot do; that something is there stays so."""
+    """Name the operation that the file system lacks; FileExistsError passes as it is."""
     try:
         yield
     except FileExistsError:

@@ -56,11 +56,11 @@ class Corrections:
     by_conversion: Mapping[Conversion, Correct] = field(default_factory=lambda: _NOTHING)
 
     def touch(self, conversions: tuple[Conversion, ...]) -> bool:
-        """Whether any of the conversions is corrected."""
+        """True if any of the conversions is corrected."""
         return bool(self.by_conversion) and any(c in self.by_conversion for c in conversions)
 
     def is_monotone(self, conversions: tuple[Conversion, ...]) -> bool:
-        """Whether greater numbers still give greater results, or equal ones.
+        """True if greater numbers still give greater results, or equal ones.
 
         Boundary codes decide: a correction depends on the sign and the class of a number alone.
         """

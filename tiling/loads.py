@@ -378,7 +378,7 @@ def _vector_counts(job: Job, cut: Passes, part: Ints, step: VectorStep) -> tuple
 
 
 def by_rows(rows: Count, cols: Count, pitch: Count, lanes: int, chip: Chip) -> Bools | bool:
-    """Whether one Cast a row issues no more instructions than Casts by repeats.
+    """True where one Cast a row issues no more instructions than Casts by repeats.
 
     Repeats are rows then, as many as an instruction has, and every stretch of lanes takes
     instructions of its own.
@@ -396,7 +396,7 @@ def by_rows(rows: Count, cols: Count, pitch: Count, lanes: int, chip: Chip) -> B
 
 
 def _is_ragged(job: Job, cut: Passes, cols: Ints) -> Bools:
-    """Whether rows lie differently far apart, in elements, in the input and the output."""
+    """True where rows lie differently far apart, in elements, in the input and the output."""
     bits = job.bits
     differ = _pitch_elems(cols, bits.src, job.chip) != _pitch_elems(cols, bits.dst, job.chip)
     ragged: Bools = differ & ~cut.has_one_pitch

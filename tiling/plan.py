@@ -33,6 +33,10 @@ class TileShapeError(ValueError):
     """A tile shape that cannot be used for this cast."""
 
 
+class TileMemoryError(TileShapeError):
+    """A tile that takes more UB than there is."""
+
+
 class TileShapeWarning(UserWarning):
     """A tile shape that works here and is advised against on the device."""
 
@@ -96,7 +100,7 @@ class TilePlan:
 
     @property
     def buffering(self) -> str:
-        """Words on buffering: whether two whole tiles fit UB."""
+        """Words on buffering: double where two whole tiles fit UB."""
         if self.ub.is_double_buffered:
             return "double-buffered"
         parts = len(Grid(shape=self.ub.tile_shape, tile_shape=self.ub.pass_shape))
@@ -120,6 +124,7 @@ def plan(
     *,
     strict: bool = False,
     work: VectorWork | None = None,
+    is_scheduled: bool = False,
 ) -> TilePlan:
     """Split a tensor into tiles, share them among the cores and lay them out in UB.
 
@@ -132,6 +137,7 @@ def plan(
         chip: the chip to plan for.
         strict: refuse a tile whose rows are not whole blocks, instead of a diagnostic.
         work: what is executed on every part of a tile, for the planner's choice; None: one Cast.
+        is_scheduled: a schedule of the whole kernel says that the tile fits UB.
 
     Raises:
         ShapeError: the tensor is no shape for a cast.
@@ -155,8 +161,10 @@ def plan(
             f"tile shape {list(tile_shape)}: two elements of 4 bits share a byte, so the last axis "
             f"of a tile must be even; it is {clipped[-1]}"
         )
-    tile_bytes = _checked_tile_bytes(clipped, bits, chip)
-    if tile_bytes > chip.ub_safe_bytes:
+    tile_bytes = charged_bytes(math.prod(clipped[:-1]), clipped[-1], bits, chip)
+    if tile_bytes > chip.ub_bytes and not is_scheduled:
+        raise _too_large(clipped, tile_bytes, bits, chip)
+    if chip.ub_safe_bytes < tile_bytes <= chip.ub_bytes:
         diagnostics.append(
             f"tile shape {list(clipped)} takes {tile_bytes} B of UB; {chip} has {chip.ub_bytes} B, "
             f"but only {chip.ub_safe_bytes} B are documented as safe for user code"
@@ -251,25 +259,22 @@ def choose_tile_shape(
     return best_tile(shape, bits, one_cast(bits) if work is None else work, chip)
 
 
-def _checked_tile_bytes(tile: Shape, bits: ElementBits, chip: Chip) -> int:
-    """Bytes that pypto's UB rule charges: input and output of a whole tile, without scratch."""
-    needed = charged_bytes(math.prod(tile[:-1]), tile[-1], bits, chip)
-    if needed > chip.ub_bytes:
-        (nearest,) = as_shapes(
-            nearest_fits(
-                as_tiles([tile]),
-                lambda rows, cols: charged_bytes(rows, cols, bits, chip),
-                chip.ub_bytes,
-                aligned_elems(bits, chip),
-            )
+def _too_large(tile: Shape, needed: int, bits: ElementBits, chip: Chip) -> TileMemoryError:
+    """The error of a tile that pypto's UB rule charges more for than there is."""
+    (nearest,) = as_shapes(
+        nearest_fits(
+            as_tiles([tile]),
+            lambda rows, cols: charged_bytes(rows, cols, bits, chip),
+            chip.ub_bytes,
+            aligned_elems(bits, chip),
         )
-        fits = charged_bytes(math.prod(nearest[:-1]), nearest[-1], bits, chip)
-        raise TileShapeError(
-            f"tile shape {list(tile)} needs {needed} B of UB for input and output (rows "
-            f"padded to {chip.block_bytes} B); {chip} has {chip.ub_bytes} B. "
-            f"The nearest tile that fits is {list(nearest)} with {fits} B"
-        )
-    return needed
+    )
+    fits = charged_bytes(math.prod(nearest[:-1]), nearest[-1], bits, chip)
+    return TileMemoryError(
+        f"tile shape {list(tile)} needs {needed} B of UB for input and output (rows "
+        f"padded to {chip.block_bytes} B); {chip} has {chip.ub_bytes} B. "
+        f"The nearest tile that fits is {list(nearest)} with {fits} B"
+    )
 
 
 def _unaligned(tile_shape: Shape, bits: ElementBits, chip: Chip) -> str | None:

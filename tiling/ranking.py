@@ -146,7 +146,7 @@ class TuningResult(Copied):
 
     @property
     def chip(self) -> Chip:
-        """Whose UB and cores."""
+        """The chip with the UB and the cores."""
         return self.job.chip
 
     @property

@@ -88,7 +88,7 @@ def legal_tiles(job: Job, max_tiles: int) -> LegalTiles:
 
 
 def are_legal(job: Job, tiles: Ints) -> npt.NDArray[np.bool_]:
-    """Whether each tile shape, within the tensor, fits UB as the rules of this module ask."""
+    """True where a tile shape, within the tensor, fits UB as the rules of this module ask."""
     rows: Ints = tiles[:, :-1].prod(axis=1)
     fits: npt.NDArray[np.bool_] = (
         charged_bytes(rows, tiles[:, -1], job.bits, job.chip) <= job.chip.ub_safe_bytes

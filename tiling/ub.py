@@ -267,7 +267,7 @@ def passes(shape: Shape, tiles: Ints, bits: ElementBits, chip: Chip) -> Passes:
 
 
 def fit_twice(shape: Shape, tiles: Ints, bits: ElementBits, chip: Chip) -> npt.NDArray[np.bool_]:
-    """Whether each tile shape passes whole, as `passes` lays it out."""
+    """True where a tile shape passes whole, as `passes` lays it out."""
     cut = passes(shape, tiles, bits, chip)
     fits: npt.NDArray[np.bool_] = (cut.of(cut.tiles) == cut.tiles).all(axis=1)
     return fits

@@ -94,7 +94,7 @@ def code_pieces(low: int, high: int, fmt: Format, most: int) -> Iterator[tuple[i
 
 
 def is_nan(codes: Codes, fmt: Format) -> npt.NDArray[np.bool_]:
-    """Whether each code is NaN."""
+    """True where a code is NaN."""
     if isinstance(fmt, IntFormat):
         return np.zeros(codes.shape, np.bool_)
     magnitude = codes & fmt.code_dtype.type(fmt.sign_code - 1)
@@ -281,7 +281,7 @@ def _boundaries(question: Question) -> Codes:
 
 
 def _is_new(ascending: Ranks | Codes) -> npt.NDArray[np.bool_]:
-    """Whether each differs from the one before; np.unique of newer numpy hashes, slowly."""
+    """True where an entry differs from the one before; np.unique of newer numpy hashes, slowly."""
     return np.append(True, ascending[1:] != ascending[:-1])
 
 

@@ -54,7 +54,9 @@ MOST_STEPS: Final = 4
 MOST_WORK: Final = 12
 """Instructions of a chain."""
 RouteRow = CastRule | VectorRow
-_MATRIX: Final = MATRIX[A2_A3]
+FAMILY: Final = A2_A3
+"""The family whose instructions are the steps of chains."""
+_MATRIX: Final = MATRIX[FAMILY]
 _ROWS: Final[dict[tuple[Format, Format], tuple[RouteRow, ...]]] = {
     pair: (
         *((_MATRIX[pair],) if pair in _MATRIX else ()),
@@ -76,7 +78,7 @@ class NativeCast:
     def work(self) -> tuple[WorkStep, ...]:
         """The instructions; their operands are yet to be placed."""
         if isinstance(self.rule, CastRule):
-            return resolve(A2_A3, self.rule.src, self.rule.dst, self.mode, strict=True).casts
+            return resolve(FAMILY, self.rule.src, self.rule.dst, self.mode, strict=True).casts
         return tuple(
             dataclasses.replace(step, mode=self.mode)
             if isinstance(step, CastStep) and step.takes_mode
@@ -163,7 +165,7 @@ class Chain:
 
 @functools.lru_cache(maxsize=1 << 14)
 def _conversions(chain: Chain) -> tuple[ElementStep, ...]:
-    return tuple(one for step in chain.work for one in step_work(step, A2_A3))
+    return tuple(one for step in chain.work for one in step_work(step, FAMILY))
 
 
 @functools.lru_cache(maxsize=1 << 10)
@@ -262,7 +264,7 @@ def resolution_of(chain: Chain) -> Resolution:
         raise ValueError(f"{chain} has no room for its results in one scratch")
     src, dst = storage_format(chain.src), storage_format(chain.dst)
     rule = _MATRIX.get((src, dst)) or CastRule(
-        family=A2_A3,
+        family=FAMILY,
         src=src,
         dst=dst,
         modes=(),

@@ -1,4 +1,4 @@
-"""Parts of a schedule that refer to each other: what they name is there, and nests within bounds.
+"""Checks that each part a schedule refers to exists, and that control flow nests within bounds.
 
 It is not judged here whether the hardware permits a schedule: executing it tells that.
 """
@@ -7,23 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
+from typing import Final
 
-from ascend_kernels.schedule.document import check_type
+from ascend_kernels.schedule.part_types import WANTED, fits, shown
 from ascend_kernels.schedule.parts import (
     Body,
     Branch,
+    ControlStep,
     Leaf,
     Loop,
     Parameter,
     Run,
     Scalars,
-    Step,
     Task,
     TileOperand,
     TileOperation,
     lives,
 )
 from ascend_kernels.schedule.scalars import MAX_NESTED, Scalar
+from simulator.machine.tile_opcodes import TILE_OPCODES
+
+CORES: Final = ("AIV", "AIC", "HUB")
 
 
 def check_parameters(parameters: Sequence[Parameter]) -> None:
@@ -42,16 +46,32 @@ def check_parameters(parameters: Sequence[Parameter]) -> None:
 
 
 def check_leaf(leaf: Leaf) -> None:
-    """Refuse operations whose buffer is not there, or not alive.
+    """Refuse a core, or a pipe, that the operations contradict, and buffers that are not alive.
 
     Raises:
         ValueError: names the operation.
     """
+    if leaf.core not in CORES:
+        raise ValueError(f"{leaf.name} is of core {leaf.core!r}; there are {', '.join(CORES)}")
     for index, operation in enumerate(leaf.operations):
         where = f"{leaf.name}, operation {index} {operation.opcode}"
+        row = TILE_OPCODES.get(operation.opcode)
+        if row is not None and operation.pipe != row.pipe.name:
+            raise ValueError(
+                f"{where}: it is of pipe {operation.pipe!r}, and the opcode of {row.pipe.name}"
+            )
+        if leaf.core == "HUB" and any(x.buffer is not None for x in _operands(operation)):
+            raise ValueError(f"{where}: it has tiles in UB, and on a HUB nothing runs")
+        flag = operation.flag
         is_sync = operation.opcode.startswith(("SYNC_", "BAR."))
-        if is_sync != (operation.flag is not None):
+        if is_sync != (flag is not None):
             raise ValueError(f"{where}: {'it has no flag' if is_sync else 'it has a flag'}")
+        if flag is not None and (flag.setter == flag.waiter) != operation.opcode.startswith("BAR."):
+            raise ValueError(f"{where}: it is between {flag.setter} and {flag.waiter}")
+        if flag is None and not operation.outputs:
+            raise ValueError(f"{where}: it writes no tile")
+        if any(x.access is not None for x in operation.outputs) and not operation.inputs:
+            raise ValueError(f"{where}: it reads no tile, and writes one in GM")
         for operand in _operands(operation):
             if operand.buffer is None:
                 continue
@@ -59,7 +79,18 @@ def check_leaf(leaf: Leaf) -> None:
                 raise ValueError(f"{where}: buffer {operand.buffer} of {len(leaf.buffers)}")
             if not len(operand.shape) == len(operand.offset) == len(operand.valid_shape) > 0:
                 raise ValueError(f"{where}: an operand's shapes and offset differ in their axes")
+            if min(operand.start_bytes, *operand.shape, *operand.offset) < 0:
+                raise ValueError(
+                    f"{where}: a tile at byte {operand.start_bytes} of its buffer, {operand.shape} "
+                    f"from {operand.offset}"
+                )
             _check_scalars(operand.valid_shape, where)
+    for buffer in leaf.buffers:
+        if min(buffer.address, buffer.size_bytes, buffer.first, buffer.last - buffer.first) < 0:
+            raise ValueError(
+                f"{leaf.name}, buffer {buffer.name}: {buffer.size_bytes} B at {buffer.address}, "
+                f"from operation {buffer.first} to {buffer.last}"
+            )
     for place, (first, last) in lives(leaf.operations).items():
         buffer = leaf.buffers[place]
         if not buffer.first <= first <= last <= buffer.last:
@@ -70,13 +101,24 @@ def check_leaf(leaf: Leaf) -> None:
 
 
 def check_body(body: Body, leaves: Sequence[Leaf]) -> None:
-    """Refuse tasks whose leaf, accesses or successors are not there.
+    """Refuse temporaries in the memory of each other, and tasks whose leaf, accesses or successors
+    are not there.
 
     Raises:
         ValueError: names the task.
     """
+    held = {each.name: each for each in body.temporaries}
+    if len(held) < len(body.temporaries):
+        names = ", ".join(each.name for each in body.temporaries)
+        raise ValueError(f"{body.name}: two temporaries have one name: {names}")
     for temporary in body.temporaries:
-        _check_scalars(temporary.shape, f"temporary {temporary.name}")
+        where = f"{body.name}, temporary {temporary.name}"
+        _check_scalars(temporary.shape, where)
+        lies_in, steps = temporary, 0
+        while lies_in.alias in held and steps <= len(held):
+            lies_in, steps = held[lies_in.alias], steps + 1
+        if steps > len(held):
+            raise ValueError(f"{where}: it lies in the memory of {temporary.alias}, in a circle")
     for place, task in enumerate(body.tasks):
         where = f"{body.name}, task {place}"
         if not all(place < each < len(body.tasks) for each in task.successors):
@@ -100,7 +142,7 @@ def _check_task(task: Task, leaves: Sequence[Leaf], where: str) -> None:
             raise ValueError(f"{where}: access {operand.access} has no offset")
 
 
-def check_steps(steps: Iterable[Step], bodies: int) -> None:
+def check_steps(steps: Iterable[ControlStep], bodies: int) -> None:
     """Refuse runs of bodies that are not there, and steps that are nested too deeply.
 
     Raises:
@@ -127,8 +169,8 @@ def _check_scalars(scalars: Scalars, where: str) -> None:
     level: list[Scalar] = list(scalars)
     for _ in range(MAX_NESTED):
         for each in level:
-            if not isinstance(each, tuple):
-                check_type(each, object, where)
+            if not any(fits(each, kind) for kind in (int, str, tuple)):
+                raise ValueError(f"{where}: {WANTED[object]} is wanted, not {shown(each)}")
         level = [inner for each in level if isinstance(each, tuple) for inner in each]
         if not level:
             return

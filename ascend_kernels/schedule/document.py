@@ -14,22 +14,15 @@ import typing
 from typing import Any, Final
 
 from ascend_kernels.schedule import parts
+from ascend_kernels.schedule.part_types import MAX_BITS, WANTED
 from ascend_kernels.schedule.scalars import MAX_NESTED
 from simulator.numbers.formats import FORMATS, FloatFormat, IntFormat
 
-_STEPS: Final = {kind.__name__: kind for kind in typing.get_args(parts.Step)}
+_STEPS: Final = {kind.__name__: kind for kind in typing.get_args(parts.ControlStep)}
 _UNIONS: Final = (typing.Union, types.UnionType)
 _PLAIN: Final = (bool, int, float, str)
 _NOT_FINITE: Final = ("inf", "-inf", "nan")
 """Numbers that JSON lacks, as texts."""
-_MAX_BITS: Final = 64
-_WANTED: Final = {
-    int: "a whole number of 64 bits",
-    float: "a finite number",
-    bool: "true or false",
-    str: "printable text",
-    object: "whole numbers and texts in lists",
-}
 
 
 def check_type(value: Any, kind: Any, path: str) -> None:
@@ -63,7 +56,7 @@ def check_type(value: Any, kind: Any, path: str) -> None:
             if value is not None:
                 check_type(value, typing.get_args(kind)[0], path)
         case _ if not _is_of(value, kind):
-            wanted = _WANTED.get(kind) if isinstance(kind, type) else None
+            wanted = WANTED.get(kind) if isinstance(kind, type) else None
             if wanted is None:
                 wanted = "an object" if isinstance(kind, dict) else "a list"
             if isinstance(kind, tuple):
@@ -80,7 +73,7 @@ def _is_of(value: Any, kind: Any, nested: int = 0) -> bool:
         return _is_of(value, int) or _is_of(value, str)
     if kind is int:
         is_int = isinstance(value, int) and not isinstance(value, bool)
-        return is_int and value.bit_length() <= _MAX_BITS
+        return is_int and value.bit_length() <= MAX_BITS
     if kind is float:
         return _is_of(value, int) or (isinstance(value, float) and math.isfinite(value))
     if kind is str:
@@ -109,7 +102,7 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(kind: Any, value: Any, path: str) -> Any:
-    """A value of a type from what `to_plain` made.
+    """A value of a type from the plain value that `to_plain` made.
 
     Args:
         kind: the type, as annotated.
@@ -124,7 +117,7 @@ def from_plain(kind: Any, value: Any, path: str) -> Any:
             raise ValueError(f"{path}: a list is wanted, not {str(value)[:40]!r}")
         inner = typing.get_args(kind)[0]
         return tuple(from_plain(inner, x, f"{path}[{place}]") for place, x in enumerate(value))
-    if kind is parts.Step:
+    if kind is parts.ControlStep:
         wanted = _STEPS.get(str(value.get("kind"))) if isinstance(value, dict) else None
         if wanted is None:
             raise ValueError(f"{path}: a step is wanted, not {str(value)[:40]!r}")

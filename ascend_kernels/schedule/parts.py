@@ -8,13 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ascend_kernels.schedule.part_types import Part, check_fields
 from ascend_kernels.schedule.scalars import Scalar, elements_read
 from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
 
 __all__ = [
-    *("Access", "Barrier", "Body", "Branch", "Buffer", "Flag", "Leaf", "Loop", "Parameter"),
-    *("Renewal", "Run", "Scalars", "Step", "Task", "Temporary", "TileOperand", "TileOperation"),
+    *("Access", "Barrier", "Body", "Branch", "Buffer", "ControlStep", "Flag", "Leaf", "Loop"),
+    *("Parameter", "Renewal", "Run", "Scalars", "Task", "Temporary", "TileOperand"),
+    *("TileOperation",),
 ]
 
 Scalars = tuple[Scalar, ...]
@@ -25,7 +27,7 @@ COPIES: Final = ("COPY_IN", "TRANSPOSE_MOVEIN", *OUTWARD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
+class Parameter(Part):
     """A tensor of the kernel's signature.
 
     Attributes:
@@ -43,7 +45,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Temporary:
+class Temporary(Part):
     """A tensor in GM through which tasks pass results.
 
     Each has memory of its own here, but for reshapes and slots. Upstream's pass 35
@@ -74,7 +76,7 @@ class Temporary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Buffer:
+class Buffer(Part):
     """A range of bytes in UB, and its lifetime.
 
     Attributes:
@@ -92,7 +94,7 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TileOperand:
+class TileOperand(Part):
     """A tile in UB, or one that a task has in GM.
 
     Attributes:
@@ -120,7 +122,7 @@ class TileOperand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flag:
+class Flag(Part):
     """The pipes and the event of a sync; a barrier has one pipe twice and no event."""
 
     setter: str
@@ -129,7 +131,7 @@ class Flag:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TileOperation:
+class TileOperation(Part):
     """One tile operation, or a sync.
 
     Attributes:
@@ -165,6 +167,7 @@ class TileOperation:
     line: int = 0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.scalar is not None and math.isnan(self.scalar):
             # A tuple takes one object as equal to itself, so that operations of NaN compare equal.
             object.__setattr__(self, "scalar", math.nan)
@@ -181,7 +184,7 @@ class TileOperation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leaf:
+class Leaf(Part):
     """The tile program of a core.
 
     Attributes:
@@ -220,7 +223,7 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class Access(Part):
     """A box of a tensor in GM that a task copies from or to.
 
     Attributes:
@@ -236,7 +239,7 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class Task(Part):
     """One run of a leaf.
 
     Attributes:
@@ -251,7 +254,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Body:
+class Body(Part):
     """The tasks that one run of a loop's body, or of the kernel, hands to the cores.
 
     Attributes:
@@ -266,14 +269,14 @@ class Body:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Run(Part):
     """A run of a body, by its place in the schedule."""
 
     body: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loop:
+class Loop(Part):
     """A loop over the steps in it.
 
     Attributes:
@@ -286,11 +289,11 @@ class Loop:
     begin: Scalar
     end: Scalar
     step: Scalar
-    steps: tuple[Step, ...]
+    steps: tuple[ControlStep, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Branch:
+class Branch(Part):
     """Steps under a condition.
 
     Attributes:
@@ -300,12 +303,12 @@ class Branch:
     """
 
     condition: Scalar
-    steps: tuple[Step, ...]
-    otherwise: tuple[Step, ...] = ()
+    steps: tuple[ControlStep, ...]
+    otherwise: tuple[ControlStep, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Renewal:
+class Renewal(Part):
     """Slots get new memory: a tensor that is written in parts is declared here.
 
     Attributes:
@@ -318,14 +321,14 @@ class Renewal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Barrier:
+class Barrier(Part):
     """All tasks before it are done when one behind it begins."""
 
 
-Step = Run | Loop | Branch | Renewal | Barrier
+ControlStep = Run | Loop | Branch | Renewal | Barrier
 
 
-def numbers_read(bodies: Sequence[Body], steps: Sequence[Step]) -> dict[str, int]:
+def numbers_read(bodies: Sequence[Body], steps: Sequence[ControlStep]) -> dict[str, int]:
     """The parameters with elements that are bounds, conditions or offsets; how many dimensions."""
     found: dict[str, int] = {}
     scalars: list[Scalar] = [

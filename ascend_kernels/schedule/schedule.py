@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,11 +20,12 @@ from ascend_kernels.schedule.consistency import (
     check_steps,
 )
 from ascend_kernels.schedule.document import from_plain, to_plain
+from ascend_kernels.schedule.part_types import check_fields
 from ascend_kernels.schedule.parts import (
     Body,
+    ControlStep,
     Leaf,
     Parameter,
-    Step,
     Temporary,
     numbers_read,
 )
@@ -38,6 +40,7 @@ from ascend_kernels.schedule.task_lowering import (
 from simulator.machine.memory import SimulatorFault
 from simulator.machine.pipes import CopyCompletion
 from simulator.machine.tasks import TaskMemory, run_tasks
+from simulator.machine.tile_opcodes import instructions_inside
 from simulator.numbers.formats import Format
 from tiling.chips import chip_named
 
@@ -45,18 +48,30 @@ RELEASE: Final = "0.2.0"
 """The release of upstream's compiler whose passes and dumps are known."""
 VERSION: Final = 1
 """Of the JSON that `Schedule.to_json` writes."""
+DUMP: Final = "upstream's dump"
+PLANNER: Final = "planner"
 Array = npt.NDArray[Any]
+_REUSE: Final = (
+    "upstream's compiler numbers events so, once the wait is issued, and CANN's cceapi_0106 (a set "
+    "only sets a bit; two sets of an id need a wait between them) does not say that it has to be "
+    "over; that it has to is inferred"
+)
+
+
+class EventReuseWarning(UserWarning):
+    """A flag that may be set again before the wait for its last set is over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """The tile program of a kernel: which operations share a task, and what lies where in UB.
+    """The tile program of a kernel: the operations of each task, and the buffers in UB.
 
     Attributes:
         kernel: the kernel's name.
-        release: the release of upstream's compiler.
+        release: the release of upstream's compiler; "" of origin "ascendc".
         chip: the vendor's name of the chip.
-        origin: the maker of the schedule: "upstream's dump", or "planner".
+        origin: the maker of the schedule: "upstream's dump", "planner", or "ascendc", the program
+            of one cast; others are allowed, and no doubt about their flags is left.
         parameters: the tensors of the signature, in its order.
         leaves: the tile programs, each of one core.
         bodies: the tasks, an entry for each loop body, path and unroll factor.
@@ -73,9 +88,10 @@ class Schedule:
     parameters: tuple[Parameter, ...]
     leaves: tuple[Leaf, ...]
     bodies: tuple[Body, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[ControlStep, ...]
 
     def __post_init__(self) -> None:
+        check_fields(self)
         chip_named(self.chip)
         check_parameters(self.parameters)
         for leaf in self.leaves:
@@ -117,7 +133,9 @@ class Schedule:
         is_unknown = self.leaves and not self.bodies
         return "the control flow is not known: the compiler stopped before it" if is_unknown else ""
 
-    def run(self, *arrays: Array, copy_completion: CopyCompletion = "latest") -> None:
+    def run(
+        self, *arrays: Array, copy_completion: CopyCompletion = "latest", strict: bool = False
+    ) -> None:
         """Execute every tile operation of every task; the outputs are written in place.
 
         Values are those of the operation table, sums in the order of the tiles and of the
@@ -127,6 +145,8 @@ class Schedule:
             arrays: one for each parameter, in their order: C-contiguous, of its format's numpy
                 dtype and its shape. Those that are only read are not modified.
             copy_completion: copies complete as late or as early as the flags allow.
+            strict: a flag that may be set again before the wait for its last set is over is a
+                fault, and no `EventReuseWarning`. Two sets without a wait between them always are.
 
         Raises:
             SimulatorFault: the hardware does not permit an operation or an order of two, or an
@@ -140,18 +160,37 @@ class Schedule:
             ValueError: arrays that the parameters do not take, or one that is written and
                 read-only.
         """
-        self._execute(arrays, copy_completion)
+        doubts: list[str] = []
+        try:
+            self.times_written(
+                *arrays, copy_completion=copy_completion, doubt=None if strict else doubts.append
+            )
+        finally:
+            for doubt in doubts:
+                warnings.warn(doubt, EventReuseWarning, stacklevel=2)
 
-    def times_written(self, *arrays: Array) -> Mapping[str, Array]:
-        """Execute as `run` does, and count how often each element of an output is written."""
-        return self._execute(arrays, "latest")
+    def times_written(
+        self,
+        *arrays: Array,
+        copy_completion: CopyCompletion = "latest",
+        doubt: Callable[[str], object] | None = None,
+    ) -> Mapping[str, Array]:
+        """Execute as `run` does, and count how often each element of an output is written.
 
-    def _execute(self, arrays: Sequence[Array], completion: CopyCompletion) -> Mapping[str, Array]:
+        Args:
+            arrays, copy_completion: see `run`.
+            doubt: takes the text of each flag that may be set again before the wait for its last
+                set is over, once; None: it is a fault.
+
+        Raises:
+            SimulatorFault, NotExecutedError, TypeError, ValueError: see `run`.
+        """
         if self._unknown_flow:
             count = len(self.leaves)
             raise NotExecutedError(
                 f"not executed: {count} of {count} leaves: {'; '.join(self.not_executed)}"
             )
+        doubts: dict[str, None] = {}
         extents = self._extents(arrays)
         memory: dict[str, npt.NDArray[np.uint8]] = {}
         tensors: dict[str, tuple[Format, tuple[int, ...]]] = {}
@@ -192,7 +231,14 @@ class Schedule:
             memory[name] = np.zeros(size_bytes, np.uint8)
         unset = {x.name for x in self.parameters if not x.is_read} | set(added)
         gm = TaskMemory(memory, unset)
-        run_tasks(tasks, gm, chip, copy_completion=completion)
+        is_tolerated = doubt is not None and self.origin in (DUMP, PLANNER)
+        noted = doubts.setdefault if is_tolerated else None
+        try:
+            run_tasks(tasks, gm, chip, copy_completion=copy_completion, doubt=noted)
+        finally:
+            if doubt is not None:
+                for text in doubts:
+                    doubt(f"{text}; {_REUSE}")
         if lowering.blocked or lowering.reasons:
             reasons = [*(unable[leaf] for leaf in sorted(lowering.met)), *lowering.reasons]
             raise NotExecutedError(
@@ -262,7 +308,7 @@ class Schedule:
 
     @staticmethod
     def from_json(text: str) -> Schedule:
-        """Read what `to_json` wrote.
+        """Read a schedule that `to_json` wrote.
 
         Raises:
             ValueError: no such JSON, or of another version; names the field.
@@ -278,10 +324,11 @@ class Schedule:
         return found
 
     def __str__(self) -> str:
-        casts = f", by the passes of {RELEASE} and AutoCast's lists of {self.release},"
+        passes = f" of release {self.release}" if self.release else ""
+        if self.release not in (RELEASE, ""):
+            passes += f", by the passes of {RELEASE} and AutoCast's lists of {self.release},"
         lines = [
-            f"{self.kernel}: {self.origin} of release {self.release}"
-            f"{'' if self.release == RELEASE else casts} for {self.chip}; UB "
+            f"{self.kernel}: {self.origin}{passes} for {self.chip}; UB "
             f"{self.peak_ub_bytes} B as allocated, {self.needed_ub_bytes} B needed"
         ]
         for parameter in self.parameters:
@@ -300,6 +347,10 @@ class Schedule:
                 lines.append(f"    {index:3} {each.opcode}{between} {each.place}".rstrip())
         for body in self.bodies:
             lines.append(f"  {body.name}: {len(body.tasks)} tasks")
+        lines.append("  instructions inside the opcodes, of which those run that the tiles need:")
+        operations = (each for leaf in self.leaves for each in leaf.operations)
+        opcodes = {each.opcode for each in operations if each.flag is None}
+        lines += [f"    {each}: {instructions_inside(each)}" for each in sorted(opcodes)]
         return "\n".join(lines)
 
 

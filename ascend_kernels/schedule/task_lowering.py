@@ -15,11 +15,11 @@ from ascend_kernels.schedule.parts import (
     Barrier,
     Body,
     Branch,
+    ControlStep,
     Leaf,
     Loop,
     Renewal,
     Run,
-    Step,
     Task,
     TileOperand,
     TileOperation,
@@ -118,7 +118,7 @@ class Lowering:
     _count: int = 0
     _rounds: int = 0
 
-    def tasks(self, steps: Sequence[Step], symbols: Mapping[str, int]) -> Iterator[TileTask]:
+    def tasks(self, steps: Sequence[ControlStep], symbols: Mapping[str, int]) -> Iterator[TileTask]:
         """The tasks of steps, loops unrolled.
 
         Raises:
@@ -150,7 +150,7 @@ class Lowering:
     def _values(self, symbols: Mapping[str, int]) -> Values:
         return Values(symbols=symbols, extents=self.extents, arrays=self.arrays)
 
-    def _known(self, step: Step, scalars: Sequence[Scalar], values: Values) -> Sequence[int]:
+    def _known(self, step: ControlStep, scalars: Sequence[Scalar], values: Values) -> Sequence[int]:
         """The numbers that a step goes by; where one is unknown, none: it is passed over."""
         try:
             return [evaluate(each, values) for each in scalars]
@@ -158,7 +158,7 @@ class Lowering:
             self._pass_over((step,), str(error))
             return ()
 
-    def _pass_over(self, steps: Sequence[Step], reason: str) -> None:
+    def _pass_over(self, steps: Sequence[ControlStep], reason: str) -> None:
         """Leave steps out: nothing that their bodies write is known."""
         self.reasons[reason] = None
         for step in steps:
@@ -209,7 +209,7 @@ class Lowering:
                 self._unknown.add(memory)
 
     def _run(self, body: Body, symbols: Mapping[str, int]) -> Iterator[TileTask]:
-        """One run of a body, which follows what earlier runs wrote."""
+        """One run of a body, which follows the writes of earlier runs."""
         suffix = f"@{self._count}"
         self._place(body, suffix, self._values(symbols))
         before = [set(range(self._barrier)) for _ in body.tasks]
@@ -359,8 +359,6 @@ class Lowering:
         def lowered(operation: TileOperation) -> TileInstruction:
             if operation.flag is not None:
                 return _sync(operation)
-            if not operation.outputs:
-                raise ValueError("it writes no tile")
             ends = operation.outputs[0], (*operation.inputs, operation.outputs[0])[0]
             return _step(
                 operation,
@@ -381,7 +379,9 @@ class Lowering:
                 raise type(error)(f"{text}{operation.at}: {error}") from None
 
         def where(index: int) -> str:
-            return f"operation {index} {program[index]}{leaf.operations[index].at}"
+            operation = leaf.operations[index]
+            at = operation.at if operation.flag is None else _beside(leaf.operations, index)
+            return f"operation {index} {program[index]}{at}"
 
         return TileTask(
             name=leaf.name,
@@ -456,6 +456,21 @@ def not_executed(leaf: Leaf, isa: str) -> str:
         if operand.buffer is None and operand.access is None
     )
     return f"{leaf.name} has {', '.join(in_gm)} between tensors in GM" if in_gm else ""
+
+
+def _beside(operations: Sequence[TileOperation], index: int) -> str:
+    """The operation that a sync is for, which has the source line: of its pipe, the nearest."""
+    flag = operations[index].flag
+    assert flag is not None
+    is_set = operations[index].opcode == "SYNC_SRC"
+    pipe = flag.setter if is_set else flag.waiter
+    places = range(index - 1, -1, -1) if is_set else range(index + 1, len(operations))
+    beside = (x for x in places if operations[x].flag is None and operations[x].pipe == pipe)
+    if (found := next(beside, None)) is None:
+        return ""
+    other = operations[found]
+    place = f", {other.place}" if other.place else ""
+    return f" ({'behind' if is_set else 'before'} operation {found} {other.opcode}{place})"
 
 
 def _sync(operation: TileOperation) -> SetFlag | WaitFlag | PipeBarrier:

@@ -1,1 +1,1 @@
-"""The pages of the site that are made of the project's own tables, and what builds them in."""
+"""The pages of the site that are generated from the project's own tables, and their hooks."""

@@ -17,6 +17,7 @@ from docs.generators.operation_pages import TITLES
 from pypto_cast import dialects, operations, testing
 from pypto_cast.dialects import onnx, openvino, paddle
 from simulator import ascendc
+from simulator.machine.tile_opcodes import TILE_OPCODES, instructions_inside
 
 ROOMS: Final = ("tiling", "simulator", "ascend_kernels", "pypto_cast")
 _OWN_PAGES: Final = frozenset(operations.__all__)
@@ -95,7 +96,10 @@ GROUPS: Final = (
     Group(
         title="Kernels",
         page="reference/kernels.md",
-        names=("jit", "Kernel", "loop", "view", "assemble", "function", "loop_unroll", "cond"),
+        names=(
+            *("jit", "Kernel", "loop", "view", "assemble", "function", "loop_unroll", "cond"),
+            "PlanError",
+        ),
         rooms=("pypto_cast.kernel", "pypto_cast.upstream", "pypto_cast.unsupported"),
     ),
     Group(
@@ -114,7 +118,7 @@ GROUPS: Final = (
         title="Schedules",
         page="reference/schedules.md",
         names=(
-            *("read_schedule", "Schedule", "NotExecutedError"),
+            *("read_schedule", "Schedule", "NotExecutedError", "EventReuseWarning", "PlanError"),
             *(f"{parts.__name__}.{name}" for name in _PARTS),
         ),
         rooms=("ascend_kernels.schedule",),
@@ -125,7 +129,17 @@ GROUPS: Final = (
         "[`Kernel.schedule`](kernels.md) plans a schedule. The commands are "
         "[`pypto-cast compile`](command.md#compile) and "
         "[`pypto-cast check-schedule`](command.md#check-schedule), the checks in a test are "
-        "[`testing.assert_schedule_ok` and `testing.unknown_lines`](testing.md).",
+        "[`testing.assert_schedule_ok` and `testing.unknown_lines`](testing.md).\n\n"
+        "A tile operation is one step here, and some instructions on a device. Inside are those "
+        "below, each named once and without the suffix of its types; formats and shapes decide "
+        "which of them run. They are read in upstream's sources, at tag r0.2.0, and in pto-isa's, "
+        "at revision dd3cb0fb, not measured; masks, flags and barriers are left out. Of an opcode "
+        "that is not listed they are not known here. A printed schedule has those of its opcodes."
+        "\n\n"
+        + table(
+            ("tile opcode", "instructions inside"),
+            ((f"`{name}`", instructions_inside(name)) for name in TILE_OPCODES),
+        ),
     ),
     Group(
         title="Tuning",

@@ -1,4 +1,4 @@
-"""All pages and tables that are generated: the path or the marker of each, and what writes it."""
+"""All pages and tables that are generated: the path or the marker of each, and its generator."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def _home(name: str) -> str:
 
 
 def _index(module: str) -> str:
-    """The page of a group: its operations, and what each does."""
+    """The page of a group: its operations, each with a description."""
     rows = (
         (f"[{name}](../{name}.md)", _plain(_text(getattr(pypto_cast, name))[0]))
         for name in _names_of_group(module)

@@ -17,7 +17,7 @@ def int8_per_group(
     codes: pypto.Tensor[[ROWS, COLUMNS], pypto.DT_INT8],
     scales: pypto.Tensor[[ROWS, COLUMNS // GROUP], pypto.DT_FP16],
 ):
-    """Scale each group to -127 to 127; what undoes it goes out in FP16."""
+    """Scale each group to -127 to 127; the inverse of the scale goes out in FP16."""
     pypto.set_vec_tile_shapes(GROUPS, GROUP)
     wide = pypto.cast(weight, pypto.DT_FP32)
     groups = pypto.reshape(wide, [GROUPS, GROUP])

@@ -22,13 +22,14 @@ from ascend_kernels.routing.verdict_table import advised
 from ascend_kernels.vector_work import element_bits, vector_work
 from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
 from pypto_cast.options.context import current
+from pypto_cast.recording import recording
 from pypto_cast.report.notebook import fragment, plan_table
 from pypto_cast.report.report import Fact, Words
 from pypto_cast.report.text_format import plural
 from simulator.numbers.formats import Format, assert_never
 from tiling.chips import Chip, chip_named
 from tiling.grid import Shape
-from tiling.plan import TilePlan, TileShapeWarning, plan
+from tiling.plan import TileMemoryError, TilePlan, TileShapeWarning, plan
 from tiling.ub import aligned_elems
 
 OFF: Final = "SaturationMode.OFF"
@@ -135,6 +136,7 @@ class _Asked(NamedTuple):
     chip: Chip
     strict: bool
     inf_nan_mode: bool
+    is_scheduled: bool = False
 
 
 def _family_rules() -> Mapping[tuple[Format, Format], CastRule]:
@@ -200,7 +202,8 @@ def plan_cast(
 ) -> CastPlan:
     """The cast as this context carries it out: resolved, planned, lowered. Equal casts share one.
 
-    In a kernel that runs on an NPU the plan is for the chip of the device.
+    In a kernel that runs on an NPU the plan is for the chip of the device. In one of which a
+    schedule is planned that decides what fits in UB.
 
     Raises:
         UnsupportedCastError: the chip does not convert this pair.
@@ -224,7 +227,12 @@ def plan_cast(
         context.strict,
         context.inf_nan_mode,
     )
-    return _planned(asked)
+    try:
+        return _planned(asked)
+    except TileMemoryError:
+        if recording.plan_refusal() is not None:
+            raise
+        return _planned(asked._replace(is_scheduled=True))
 
 
 def device_chip() -> str:
@@ -247,6 +255,7 @@ def _planned(asked: _Asked) -> CastPlan:
         asked.chip,
         strict=asked.strict,
         work=None if asked.tile_shape else vector_work(resolution),
+        is_scheduled=asked.is_scheduled,
     )
     program = lower(tiles, resolution, inf_nan_mode=asked.inf_nan_mode)
     return CastPlan(dst=asked.dst, mode=asked.mode, satmode=asked.satmode, program=program)

@@ -150,7 +150,7 @@ def execute_jobs(
 
 
 Block = tuple[Bytes, Outcome]
-"""A finished block: its bytes in the output, and what was found of them."""
+"""A finished block: its bytes in the output, and the findings on them."""
 
 
 class _Run:

@@ -430,7 +430,7 @@ def folded(shape: Shape) -> Shape:
 
 
 def _check_targets(choice: Choice) -> None:
-    """Refuse dtypes that nothing can be cast to, and 8-bit integers, whose text says what would."""
+    """Refuse dtypes that nothing can be cast to, and 8-bit integers, with the alternatives."""
     formats = {dtype.format for dtype in STORED_NAMES}
     family = current().chip.isa
     targets = {to: None for src, to in MATRIX[family] if src in formats and to in formats}

@@ -39,7 +39,7 @@ _MOST_ROWS: Final = 100
 """Of a table in text."""
 _MOST_NAMED: Final = 3
 _HISTOGRAMS_BYTES, _TENSORS_BYTES, _KINDS_BYTES = 450_000, 250_000, 150_000
-"""Of these parts of a page, so that it stays below 1 MB; what comes later is left out."""
+"""Of these parts of a page, so that it stays below 1 MB; later ones are left out."""
 _CELL_BYTES, _MARK_BYTES = 27, 100
 """Of a cell of a table, and of a mark or a label of a figure, without their texts."""
 _REPORT_COLUMNS: Final = (
@@ -338,7 +338,7 @@ _PLACES: Final = (
     ("flushed", "smaller than its smallest number"),
     ("beyond", "beyond its largest, infinite or NaN"),
 )
-"""Classes of binades, and what the target holds of them."""
+"""Classes of binades, by the way the target represents them."""
 
 
 def checkpoint_page(

@@ -12,10 +12,11 @@ import functools
 import hashlib
 import json
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import as_completed
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -30,6 +31,9 @@ from pypto_cast.checkpoints.stored import Kind
 from pypto_cast.dask_pool import check_code, code_version, dask_pool, require_dask
 from pypto_cast.options.context import options
 from pypto_cast.tensors.array_files import new_file
+from pypto_cast.unfinished import BusyOutputError
+
+_POLL_SECONDS: Final = 0.1
 
 
 def cast_on_cluster(
@@ -102,7 +106,9 @@ def write_shard(
     limits: Limits,
     code: str,
 ) -> None:
-    """Write one file of the output, in any process that has the same code.
+    """Write one file of the output, in any process that has the same code, unless it is there.
+
+    A file that another worker writes at this moment is waited for.
 
     Args:
         shard: name of the file.
@@ -117,6 +123,22 @@ def write_shard(
         RuntimeError: the code here is not that of whoever asks.
     """
     check_code(code, "command")
+    while not _report_of(folder, shard).is_file():
+        # A worker that an interrupted run left at this file goes on until the file is whole.
+        try:
+            _write_shard(shard, source, settings, folder, shard_bytes, limits)
+        except BusyOutputError:
+            time.sleep(_POLL_SECONDS)
+
+
+def _write_shard(
+    shard: str,
+    source: Path,
+    settings: Settings,
+    folder: Path,
+    shard_bytes: int | None,
+    limits: Limits,
+) -> None:
     with options():
         work = planned_by(source, settings)
         content = planned_files(work, shard_bytes)[shard]

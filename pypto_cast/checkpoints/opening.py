@@ -93,7 +93,7 @@ _FOREIGN: Final = (
     (b"\x28\xb5\x2f\xfd", "is compressed by Zstandard; unpack it first"),
     (b"<", "is a page of HTML or XML, as a failed download leaves"),
 )
-"""First bytes of what is often taken for a checkpoint, and what to say of it."""
+"""First bytes of files often taken for a checkpoint, with the text of the error."""
 _TAR: Final = (257, b"ustar")
 
 

@@ -171,7 +171,7 @@ def scale_blocks(job: Job, ranges: ChannelRanges) -> Iterator[Scales]:
 def quantized_blocks(
     job: Job, ranges: ChannelRanges, source: Reader, *, with_report: bool, with_histogram: bool
 ) -> Iterator[tuple[Bytes, Outcome]]:
-    """The codes of a tensor, a block after another, and what is found of each."""
+    """The codes of a tensor, a block after another, with the findings on each."""
     for box in _layout(job).boxes(_BLOCK_ELEMS):
         scales = ranges.scales(job, box.channels)
         values = _read(job, source, box)

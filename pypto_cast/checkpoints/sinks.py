@@ -20,7 +20,7 @@ from pypto_cast.checkpoints.stored import StoredTensor, header_bytes
 from pypto_cast.checkpoints.torch_files import Storages, TorchEntries, with_results
 
 NOTE: Final = "pypto_cast"
-"""The key of the metadata under which stands what was done."""
+"""The key of the metadata that describes the conversion."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class TensorFile:
 
     @staticmethod
     def of(jobs: Iterable[Job], metadata: Mapping[str, str]) -> TensorFile:
-        """A file of what comes of jobs, wide elements first, so that every tensor is aligned."""
+        """A file of the results of jobs, wide elements first, so that every tensor is aligned."""
 
         def width(item: Item) -> float:
             return item.tensor.size_bytes / max(item.tensor.elems, 1)

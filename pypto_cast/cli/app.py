@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -68,6 +68,27 @@ def _root(
     version: Annotated[bool, typer.Option("--version", help=_VERSION_HELP)] = False,
 ) -> None:
     """Number conversion on Ascend A2/A3 NPUs, bit for bit, on any CPU."""
+
+
+def refuse_unread(context: typer.Context, names: Collection[str], reason: str) -> None:
+    """Refuse options of the command line that the command would not read.
+
+    Args:
+        context: of the command.
+        names: of their parameters.
+        reason: what makes them needless, to go on with after "would change nothing".
+
+    Raises:
+        ValueError: one of them was given; names all that were.
+    """
+    given = [
+        each.opts[0]
+        for each in context.command.params
+        if each.name in names
+        and getattr(context.get_parameter_source(each.name), "name", "") == "COMMANDLINE"
+    ]
+    if given:
+        raise ValueError(f"{' and '.join(given)} would change nothing {reason}")
 
 
 def invoke(commands: Mapping[str, Callable[..., None]], arguments: list[str]) -> int:

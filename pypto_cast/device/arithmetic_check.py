@@ -25,7 +25,7 @@ from simulator.numbers.rounding import boundary_codes
 from tiling.chips import Chip
 
 CheckOnDevice = Callable[[CheckProgram], Bytes]
-"""Runs a check's kernel; gives what it writes."""
+"""Runs a check's kernel; returns its output."""
 Values = npt.NDArray[Any]
 
 SPECIALS: Final = "special values of arithmetic"

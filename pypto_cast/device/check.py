@@ -48,7 +48,7 @@ FACTS: Final[Mapping[Part, Mapping[str, str]]] = {
     "arithmetic": {name: assumed_arithmetic(name) for name in ARITHMETIC_FACTS},
     "cycles": {name: assumed_cycles(name) for name in CYCLE_FACTS},
 }
-"""Every fact that a part is about, and what is assumed."""
+"""Every fact that a part is about, and its assumed value."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -71,7 +71,7 @@ CAST_FACTS: Final = MappingProxyType(
         ASSUME_ODD_UNDERFLOW: ("underflow of CAST_ODD",),
     }
 )
-"""The behaviours that a chosen rule of casts is measured by; what differs is followed by casts."""
+"""The behaviours that a chosen rule of casts is measured by; casts follow those that differ."""
 _Rule = tuple[int, Mapping[str, int]]
 """The place of a behaviour, and the code of each sign."""
 

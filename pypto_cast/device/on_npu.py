@@ -21,7 +21,7 @@ from pypto_cast.device.facts import DeviceDescription
 from tiling.chips import CHIPS, Chip
 
 DRIVER_VERSION: Final = Path("/usr/local/Ascend/driver/version.info")
-"""Where the vendor's installer puts it."""
+"""The folder where the vendor's installer puts it."""
 UNKNOWN: Final = "unknown"
 
 

@@ -22,9 +22,9 @@ from pypto_cast.dialects import c_casts
 from pypto_cast.dialects.onnx import cast as onnx_cast
 from pypto_cast.dialects.onnx.cast import FLOAT8_TYPES, OPSET, SATURATING_INF_OPSET
 from pypto_cast.dialects.onnx.types import FORMATS as ONNX_FORMATS
+from pypto_cast.dialects.openvino.convert import FLOATS as OPENVINO_FLOATS
 from pypto_cast.dialects.openvino.convert import convert as openvino_convert
-from pypto_cast.dialects.openvino.element_types import HELD_FORMATS as OPENVINO_FORMATS
-from pypto_cast.dialects.openvino.element_types import name_of_dtype
+from pypto_cast.dialects.openvino.element_types import HELD_FORMATS, name_of_dtype
 from pypto_cast.dialects.openvino.fake_convert import (
     DATA_FORMATS,
     DESTINATION_FORMATS,
@@ -273,10 +273,13 @@ def _zero_above_int32(rule: Rule) -> Rule:
 
 
 ONNX_FLOAT8: Final = frozenset(ONNX_FORMATS[to] for to in FLOAT8_TYPES)
+_OPENVINO_FORMATS: Final = tuple(
+    fmt for fmt in HELD_FORMATS.values() if isinstance(fmt, IntFormat) or fmt in OPENVINO_FLOATS
+)
 _OPENVINO: Final = "Convert-1; measured with openvino 2026.4.1 on x86-64"
 
 
-@_among(OPENVINO_FORMATS.values(), "OpenVINO", _OPENVINO)
+@_among(_OPENVINO_FORMATS, "OpenVINO", _OPENVINO)
 def openvino(src: Format, dst: Format, mode: CastMode) -> Rule:
     """The evaluation of Convert by OpenVINO's core."""
     if isinstance(dst, IntFormat):

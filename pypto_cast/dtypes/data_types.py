@@ -230,7 +230,7 @@ class TileOpFormat(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DtypeRow:
-    """A dtype: its number format, and what each system calls it; None where it does not have it.
+    """A dtype: its number format, and its name in each system; None in one that lacks it.
 
     AscendC's names are in `simulator.machine.vector_types`, which stand by format too.
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Mapping
+from contextvars import copy_context
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from ascend_kernels import npu
 from ascend_kernels.npu import RunMode
-from ascend_kernels.schedule.planner.kernel_plan import planned_schedule
-from ascend_kernels.schedule.planner.tile_graph import PlanError, TileGraph
-from ascend_kernels.schedule.schedule import Schedule
-from pypto_cast.call_sites import Place, asked_at, silenced
+from pypto_cast.call_sites import Place, asked_at, silenced, warn_caller, warnings_held
 from pypto_cast.cast.npu import HostCopies
 from pypto_cast.dtypes.data_types import TileOpFormat, dtype_of_numpy
 from pypto_cast.kernel.certainty import Certainty, Remedy, announce, remedies
@@ -34,8 +32,14 @@ from pypto_cast.kernel.kernel_source import (
     written_parameters,
 )
 from pypto_cast.kernel.listing import Estimate, KernelProgram, estimated
-from pypto_cast.kernel.scheduled import check_options, check_schedule, execute
-from pypto_cast.kernel.tensor_graph import tensor_graphs
+from pypto_cast.kernel.scheduled import (
+    UnplannedKernelWarning,
+    check_options,
+    check_schedule,
+    check_shared,
+    execute,
+)
+from pypto_cast.loading import entry
 from pypto_cast.options.context import Settings, current, options, running_on
 from pypto_cast.options.hints import GROUPS, merged
 from pypto_cast.recording import recording, steps, tally
@@ -52,6 +56,10 @@ from simulator.numbers.formats import Format
 from tiling.cost import CostParameters, cost_set
 from tiling.grid import Shape
 from tiling.plan import TilePlan
+
+if TYPE_CHECKING:  # loaded when a schedule is asked for
+    from ascend_kernels.schedule.planner.tile_graph import TileGraph
+    from ascend_kernels.schedule.schedule import Schedule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +135,8 @@ class Kernel:
         Warns:
             DynamicOperandWarning: an operation on a dynamic dimension.
             UpstreamRefusalWarning: what else upstream refuses.
+            UnplannedKernelWarning: at fidelity "instructions", a kernel of which no schedule is
+                planned; an error under `strict`.
         """
         outer = recording.current()
         if outer is not None:
@@ -279,12 +289,21 @@ class Kernel:
             PlanError: an operation whose tile opcodes are not known, or control flow that is not
                 planned; names its line.
         """
+        return self._graphs(self._recorded(arguments, named))
+
+    def _recorded(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Recording:
+        """The recording of a call that a schedule is planned of."""
         own = self._recording(executes=False)
         own.calls, own.keeps_parts = [], True
         with recording.running(own):
             self._run(own, arguments, named)
-        count = len(self._signature.tensors)
-        return tensor_graphs(self._function, own.calls, current().release, parameters=count)
+        return own
+
+    def _graphs(self, recorded: Recording) -> tuple[TileGraph, ...]:
+        from pypto_cast.kernel.tensor_graph import tensor_graphs
+
+        calls, count = recorded.calls or [], len(self._signature.tensors)
+        return tensor_graphs(self._function, calls, current().release, parameters=count)
 
     def schedule(self, *arguments: Any, **named: Any) -> Schedule:
         """The tile program of a call as upstream's compiler would make it: tasks, UB, flags.
@@ -296,25 +315,77 @@ class Kernel:
         Raises:
             PlanError: an operation that is not planned, a loop as long as a dynamic dimension or
                 as a number of the data, or more in UB at one moment than it holds; names operation
-                and line. Nothing is planned in part.
-            ValueError: options that a schedule does not follow.
+                and line. Or options that a schedule does not follow. Nothing is planned in part.
         """
+        return self._planned(arguments, named)[0]
+
+    def _planned(
+        self, arguments: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> tuple[Schedule, Recording]:
+        """The schedule of a call, and the recording that it is planned of."""
+        from ascend_kernels.schedule.planner.kernel_plan import planned_schedule
+
         check_options(self._signature)
+        for name, annotation in self._signature.tensors.items():
+            if annotation.format is not TileOpFormat.TILEOP_ND:
+                raise entry("PlanError")(
+                    f"{self._signature.kernel}: {name} has the layout {annotation.format.name}; a "
+                    "schedule takes TILEOP_ND"
+                )
         if not parsed(self._function)[0]:
-            raise PlanError(
+            raise entry("PlanError")(
                 f"{self._signature.kernel}: its source cannot be read, and the plan goes by the "
                 "names in it; define the kernel in a file"
             )
-        graphs = self.tensor_graphs(*arguments, **named)
+        recorded = self._recorded(arguments, named)
         values, _ = self._signature.split(arguments, named)
         given = zip(self._signature.tensors, values, strict=True)
-        return planned_schedule(
-            graphs,
+        schedule = planned_schedule(
+            self._graphs(recorded),
             {name: _format_and_shape(name, value) for name, value in given},
             kernel=self._signature.kernel,
             release=current().release,
             chip=current().chip,
         )
+        return schedule, recorded
+
+    def _silently_planned(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Schedule:
+        with silenced():
+            return self._planned(arguments, named)[0]
+
+    def _is_executed_as_planned(
+        self, running: Recording, arguments: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> bool:
+        """Execute the schedule of a call at fidelity "instructions"; False: the function runs.
+
+        Raises:
+            PlanError: none is planned, under `strict`.
+
+        Warns:
+            UnplannedKernelWarning: none is planned.
+        """
+        settings = current()
+        if settings.fidelity != "instructions" or settings.run_mode is RunMode.NPU:
+            return False
+        with warnings_held() as give:
+            try:
+                schedule, recorded = self._planned(arguments, named)
+                check_shared(schedule, running)
+            except entry("PlanError") as error:
+                if settings.strict:
+                    raise
+                reason = str(error)
+            else:
+                reason = ""
+        if not reason:
+            give()
+            execute(schedule, self._signature, running, recorded=recorded)
+            return True
+        warn_caller(
+            f"{self._signature.kernel} runs cast by cast, not as a schedule: {reason}",
+            UnplannedKernelWarning,
+        )
+        return False
 
     def plan(self, *arguments: Any, **named: Any) -> tuple[TilePlan, ...]:
         """The tile plan of each cast of a call; see `program`."""
@@ -379,6 +450,9 @@ class Kernel:
     ) -> None:
         self._check_statements()
         schedule = current().schedule if running.executes else None
+        if not is_nested and not running.keeps_parts:
+            context = copy_context()
+            running.plan = lambda: context.copy().run(self._silently_planned, arguments, named)
         if schedule is not None:
             check_schedule(schedule, self._signature, self._function, is_nested=is_nested)
         values, others = self._signature.split(arguments, named)
@@ -394,6 +468,9 @@ class Kernel:
         self._signature.check_dimensions(shapes)
         if schedule is not None:
             execute(schedule, self._signature, running, others)
+            return
+        takes_plan = running.executes and not running.bounds and not is_nested
+        if takes_plan and self._is_executed_as_planned(running, arguments, named):
             return
         with options(**self.options.hints):
             returned: object = self._function(*tensors.values(), **others)

@@ -268,7 +268,7 @@ _GIVES_NO_TENSOR: Final = (
     str,
 )
 _CALLS_OR_HIDES: Final = (filter, getattr, map, setattr, type)
-"""Python's own functions that call what they are given, or reach a method by another name."""
+"""Python's own functions that call their arguments, or reach a method by another name."""
 _READERS: Final = (
     *(ast.Assert, ast.Compare, ast.Expr, ast.FormattedValue, ast.If, ast.JoinedStr, ast.Slice),
     ast.While,
@@ -278,7 +278,7 @@ _HOLDERS: Final = (
     *(ast.BoolOp, ast.GeneratorExp, ast.List, ast.ListComp, ast.Set, ast.SetComp, ast.Starred),
     ast.Tuple,
 )
-"""Expressions that hand on what they are made of."""
+"""Expressions that pass on their operands."""
 
 _Known = dict[object, frozenset[str]]
 

@@ -7,17 +7,20 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ascend_kernels.program import TileProgram
-from pypto_cast.recording.steps import CastRecord, Step
+from pypto_cast.recording.steps import CastRecord, RecordedStep
 from pypto_cast.report.notebook import notebook_html
 from pypto_cast.report.report import Column, Fact, Report, Table, columns, headed, plain
 from simulator.traces.trace import timeline, trace
 from tiling.cost import CostParameters
 from tiling.plan import TilePlan
 
-_Step = TypeVar("_Step", bound=Step)
+if TYPE_CHECKING:
+    from ascend_kernels.schedule.schedule import Schedule
+
+_Step = TypeVar("_Step", bound=RecordedStep)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +39,7 @@ class KernelProgram:
 
     kernel: str
     casts: tuple[CastRecord, ...]
-    steps: tuple[Step, ...] = ()
+    steps: tuple[RecordedStep, ...] = ()
 
     def __len__(self) -> int:
         return len(self.casts)
@@ -46,6 +49,19 @@ class KernelProgram:
 
     def __getitem__(self, index: int) -> TileProgram:
         return self.casts[index].program
+
+    @property
+    def schedules(self) -> tuple[Schedule, ...]:
+        """The AscendC program of each cast as a schedule, of origin "ascendc".
+
+        A task a core, which loops over its tiles; `Kernel.schedule` has a task a tile.
+
+        Raises:
+            ValueError: casts of INT4, or under `options(inf_nan_mode=False)`.
+        """
+        from ascend_kernels.schedule.cast_schedule import cast_schedule
+
+        return tuple(map(cast_schedule, self))
 
     @property
     def plans(self) -> tuple[TilePlan, ...]:

@@ -1,18 +1,29 @@
-"""A call of a kernel that executes a schedule in place of the kernel's function."""
+"""A call of a kernel that executes a schedule, given or planned, in place of its function."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from ascend_kernels.npu import RunMode
-from ascend_kernels.schedule.schedule import Schedule
+from pypto_cast.call_sites import warn_caller
 from pypto_cast.kernel.kernel_source import Signature, written_parameters
+from pypto_cast.loading import entry
 from pypto_cast.options.context import Options, current
 from pypto_cast.recording.recording import Recording
 from simulator.arithmetic import Enclosure
+
+if TYPE_CHECKING:
+    from ascend_kernels.schedule.schedule import Schedule
+
+
+class UnplannedKernelWarning(UserWarning):
+    """A kernel that runs cast by cast at fidelity "instructions", as no schedule is planned."""
+
 
 _NOT_FOLLOWED: Final[Mapping[str, Callable[[Options], bool]]] = {
     "inf_nan_mode=False": lambda given: not given.inf_nan_mode,
@@ -24,7 +35,7 @@ _NOT_FOLLOWED: Final[Mapping[str, Callable[[Options], bool]]] = {
 
 
 def has_parameters_of(schedule: Schedule, signature: Signature) -> bool:
-    """Tell if a schedule has a kernel's parameters, in order: all that a result depends on.
+    """True if a schedule has a kernel's parameters, in order: all that a result depends on.
 
     Upstream's compiler drops the others, as one that the kernel does not use.
     """
@@ -67,24 +78,56 @@ def check_options(signature: Signature) -> None:
     """Refuse options that no schedule of a kernel follows.
 
     Raises:
-        ValueError: names the option.
+        PlanError: names the option.
     """
     asked = f"{signature.kernel}({', '.join(signature.tensors)})"
     for option, holds in _NOT_FOLLOWED.items():
         if holds(current()):
-            raise ValueError(f"{asked}: a schedule does not follow {option}; leave one of them out")
+            raise entry("PlanError")(
+                f"{asked}: a schedule does not follow {option}; leave one of them out"
+            )
+
+
+def check_shared(schedule: Schedule, running: Recording) -> None:
+    """Refuse an array that is given twice, and written.
+
+    Raises:
+        PlanError: names its parameters.
+    """
+    written = {each.name for each in schedule.parameters if each.is_written}
+    for buffer in running.buffers:
+        if len(buffer.names) > 1 and not written.isdisjoint(buffer.names):
+            raise entry("PlanError")(
+                f"{schedule.kernel}: {' and '.join(buffer.names)} are one array; a schedule takes "
+                "copies"
+            )
 
 
 def execute(
-    schedule: Schedule, signature: Signature, running: Recording, others: Mapping[str, Any]
+    schedule: Schedule,
+    signature: Signature,
+    running: Recording,
+    others: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    recorded: Recording | None = None,
 ) -> None:
     """Execute a schedule over the parameters of a kernel that runs, and write its outputs.
 
+    Args:
+        schedule: of the kernel.
+        signature: the kernel's.
+        running: the run.
+        others: arguments that the schedule may not have been made for.
+        recorded: a recording of the same call, which knows of each element what wrote it.
+
     Raises:
-        ValueError: arrays that the schedule does not take, an array that is given twice, or an
-            argument, other than a tensor, that is not its default: no schedule tells for which it
-            was compiled.
+        ValueError: arrays that the schedule does not take, an array that is given twice and
+            written, or an argument, other than a tensor, that is not its default: a dump does not
+            tell for which it was compiled.
         SimulatorFault, NotExecutedError: see `Schedule.run`; no output is written.
+
+    Warns:
+        EventReuseWarning: see `Schedule.run`; under `strict` a SimulatorFault.
     """
     kernel = signature.kernel
     for name, value in others.items():
@@ -94,17 +137,27 @@ def execute(
                 f"{kernel}: the schedule does not say for which {name} it was compiled; give the "
                 f"default, or call Schedule.run"
             )
+    check_shared(schedule, running)
     buffers = [running.held(each.name) for each in schedule.parameters]
-    if shared := next((each for each in buffers if len(each.names) > 1), None):
-        raise ValueError(
-            f"{kernel}: {' and '.join(shared.names)} are one array; a schedule takes copies"
-        )
     arrays = []
     for buffer in buffers:
         assert buffer.home is not None
         native = buffer.home.dtype.newbyteorder("=")
         arrays.append(np.array(buffer.home, native, order="C"))
-    schedule.run(*arrays, copy_completion=current().copy_completion)
+    with doubts_told() as doubt:
+        schedule.times_written(*arrays, copy_completion=current().copy_completion, doubt=doubt)
     for parameter, buffer, array in zip(schedule.parameters, buffers, arrays, strict=True):
         if parameter.is_written:
-            buffer.write(Enclosure(values=array), (0,) * array.ndim, array.shape, ())
+            known = () if recorded is None else recorded.held(parameter.name).patches
+            buffer.write(Enclosure(values=array), (0,) * array.ndim, array.shape, known)
+
+
+@contextlib.contextmanager
+def doubts_told() -> Iterator[Callable[[str], object] | None]:
+    """Warn the caller of doubts about a schedule, at the end; under `strict` there are none."""
+    doubts: list[str] = []
+    try:
+        yield None if current().strict else doubts.append
+    finally:
+        for doubt in doubts:
+            warn_caller(doubt, entry("EventReuseWarning"))

@@ -24,6 +24,7 @@ from ascend_kernels.schedule.planner.tile_graph import (
     in_order,
 )
 from pypto_cast.dtypes.data_types import CastMode, SaturationMode
+from pypto_cast.kernel.auto_cast import auto_cast
 from pypto_cast.kernel.kernel_source import parsed
 from pypto_cast.operations.operation_rows import ROWS
 from pypto_cast.operations.scalar_operands import Constant, is_element
@@ -31,16 +32,15 @@ from pypto_cast.options.releases import RELEASES, ReleaseName
 from pypto_cast.recording.steps import Call
 from pypto_cast.tensors import indexing
 from pypto_cast.tensors.tensor import Tensor
-from simulator.numbers.formats import BF16, FP16, FP32, Format
+from simulator.numbers.formats import Format
+from tiling.grid import Shape
 
 _RAW_A_PARAMETER: Final = 4
 """The raw tensors that upstream makes for a parameter before the first operation."""
 _RAW_A_COPY: Final = 6
 """Those that it makes for a view of an argument, or an assemble, when a function is closed."""
-_AROUND: Final = ("CAST", "VIEW", "ASSEMBLE")
+_AROUND: Final = ("RESHAPE", "VIEW", "ASSEMBLE")
 """Opcodes that may stand before the one of an operation."""
-Wide = Mapping[int, frozenset[Format]]
-"""By the number of a node, the formats that AutoCast runs it in FP32 for."""
 
 
 def tensor_graphs(
@@ -108,6 +108,7 @@ class _Reader:
         self._outputs: dict[int, str] = {}
         self._written: dict[str, int] = {}
         self._lines: dict[int, int] = {}
+        self._numbered: dict[int, list[tuple[int, ...]]] = {}
         self._checked = 0
 
     def take(self, call: Call) -> None:
@@ -123,6 +124,8 @@ class _Reader:
             "cast": self._cast,
             "reshape": self._reshape,
             "expand_clone": self._expand,
+            "concat": self._concat,
+            "transpose": self._transpose,
             "view": self._view,
             "__getitem__": self._item,
             "assemble": self._assemble,
@@ -136,15 +139,45 @@ class _Reader:
             self._checked = len(self._nodes)
 
     def _check_parts(self, call: Call, name: str) -> None:
-        """Refuse an operation that upstream does not compose of the parts that it has here."""
+        """Take the one opcode of an operation that upstream does not compose of its parts here."""
         if name not in ROWS:
             return
         made = [node.opcode for node in self._nodes[self._checked :]]
         self._checked = len(self._nodes)
-        own = {*ROWS[name].opcodes.values(), "RESHAPE"}
-        is_known = not made or (made[-1] in own and {*made} <= own | {*_AROUND})
+        is_known = {*made} <= {*ROWS[name].opcodes.values(), *_AROUND}
         if not is_known and not ROWS[name].is_composed:
+            self._take_whole(call, name)
+
+    def _take_whole(self, call: Call, name: str) -> None:
+        """Replace the nodes of an operation's parts, the last ones, by one of its own opcode."""
+        row = ROWS[name]
+        arguments = (*call.arguments, *call.named.values())
+        operands = [self._value(call, each) for each in arguments if isinstance(each, Tensor)]
+        others = [each for each in arguments if not isinstance(each, Tensor)]
+        kinds = "T" * len(operands)
+        kinds += "S" * (kinds + "S" * len(others) in row.opcodes) * len(others)
+        is_given = kinds == "T" and any(others)
+        if kinds not in row.opcodes or is_given or len({*map(self._format, operands)}) > 1:
             raise PlanError(f"{name} {call.place}: upstream has other tile operations for it")
+        needed, kept, opcode = {self._values[id(call.result)]}, [], row.opcodes[kinds]
+        scalar, function = row.implied_scalar, ""
+        for node in reversed(self._nodes):
+            if needed.isdisjoint(node.outputs):
+                kept.append(node)
+                continue
+            needed.update({*node.inputs} - {*operands})
+            del self._lines[node.outputs[0]], self.wide[node.number]
+            if node.opcode == opcode:
+                scalar, function = node.attributes.scalar, node.attributes.function
+        self._nodes = kept[::-1]
+        rank = len(call.result.shape)
+        inputs = [self._of_rank(call, each, rank) for each in operands]
+        result = self._new(call, call.result)
+        self._node(call, name, opcode, inputs, result, scalar=scalar, function=function)
+        self._checked = len(self._nodes)
+
+    def _format(self, tensor: int) -> Format:
+        return self._tensors[tensor].format
 
     def graph(self) -> TileGraph:
         """The recorded nodes, and those that upstream adds around them.
@@ -155,8 +188,10 @@ class _Reader:
         nodes = list(self._nodes)
         raw = _RAW_A_PARAMETER * self._count
         for node in nodes:
-            if node.opcode != "ASSEMBLE":
-                self._number(node.outputs[0], raw)
+            alone = [] if node.opcode == "ASSEMBLE" else [node.outputs]
+            for tensors in self._numbered.get(node.number, alone):
+                for tensor in tensors:
+                    self._number(tensor, raw)
                 raw += 1
         for name, tensor in self._parameters.items():
             source = len(self._tensors)
@@ -235,22 +270,39 @@ class _Reader:
     def _add(
         self, call: Call, name: str, opcode: str, operands: Iterable[Tensor], **asked: Any
     ) -> None:
-        inputs = tuple(self._value(call, each) for each in operands)
-        file, number = PurePath(call.file).name, len(self._nodes)
-        result = self._new(call, call.result)
+        inputs = [self._value(call, each) for each in operands]
+        self._node(call, name, opcode, inputs, self._new(call, call.result), **asked)
+
+    def _node(
+        self,
+        call: Call,
+        name: str,
+        opcode: str,
+        inputs: Iterable[int],
+        result: int,
+        *,
+        tile_shape: Shape = (),
+        **asked: Any,
+    ) -> None:
+        number = len(self._nodes)
         self._lines[result] = call.line
         self._nodes.append(
             Node(
                 opcode=opcode,
                 number=number,
-                inputs=inputs,
+                inputs=tuple(inputs),
                 outputs=(result,),
-                attributes=Attributes(file=file, line=call.line, **asked),
-                tile_shape=tuple(call.settings.vec_tile_shapes),
+                attributes=Attributes(file=PurePath(call.file).name, line=call.line, **asked),
+                tile_shape=tile_shape or tuple(call.settings.vec_tile_shapes),
             )
         )
         dtypes = self._lists.get(name, ())
         self.wide[number] = frozenset(each.number_format for each in dtypes)
+
+    def _between(self, held: TileTensor, shape: Sequence[int]) -> int:
+        """A tensor of an operation's own, between its nodes."""
+        self._tensors.append(TileTensor(format=held.format, shape=tuple(shape)))
+        return len(self._tensors) - 1
 
     def _elementwise(self, call: Call, name: str, *operands: Any, dtype: object = None) -> None:
         row = ROWS[name]
@@ -265,9 +317,27 @@ class _Reader:
             if not isinstance(number.value, (int, float)):
                 raise PlanError(f"{name} {call.place}: a number read from data is not planned")
             scalar = float(number.value)
-        self._add(
-            call, name, opcode, tensors, scalar=scalar, function=name if "CMP" in opcode else ""
+        rank = len(call.result.shape)
+        inputs = [self._of_rank(call, self._value(call, each), rank) for each in tensors]
+        self._node(
+            call,
+            name,
+            opcode,
+            inputs,
+            self._new(call, call.result),
+            scalar=scalar,
+            function=name if "CMP" in opcode else "",
         )
+
+    def _of_rank(self, call: Call, operand: int, rank: int) -> int:
+        """An operand with as many dimensions as the result (vector/binary.cpp:32)."""
+        held = self._tensors[operand]
+        missing = rank - len(held.shape)
+        if not missing:
+            return operand
+        widened = self._between(held, (1,) * missing + held.shape)
+        self._node(call, "reshape", ROWS["reshape"].opcodes["T"], [operand], widened)
+        return widened
 
     def _reduced(self, call: Call, name: str, x: Tensor, axis: int) -> None:
         self._add(call, name, ROWS[name].opcodes["T"], [x], axis=axis)
@@ -285,6 +355,59 @@ class _Reader:
         pairs = zip(input.shape, call.result.shape, strict=True)
         axis = next((k for k, (before, after) in enumerate(pairs) if before != after), -1)
         self._add(call, "expand_clone", ROWS["expand_clone"].opcodes["T"], [input], axis=axis)
+
+    def _concat(self, call: Call, tensors: Sequence[Tensor], dim: int = 0) -> None:
+        """A copy of each operand, assembled in one tensor, and that in the result.
+
+        Source: vector/tensor_transformation.cpp:642; the copies vanish again.
+        """
+        inputs = [self._value(call, each) for each in tensors]
+        result = self._new(call, call.result)
+        held = self._tensors[result]
+        whole = self._between(held, held.shape)
+        pieces, offset, place = [], [0] * len(held.shape), dim % len(held.shape)
+        first = len(self._nodes)
+        for operand in inputs:
+            self._numbered[len(self._nodes)] = []
+            pieces.append((self._between(held, self._tensors[operand].shape), tuple(offset)))
+            self._node(call, "concat", "REGISTER_COPY", [operand], pieces[-1][0])
+            offset[place] += self._tensors[operand].shape[place]
+        self._numbered[first] = [(result,), tuple(each for each, _ in pieces), (whole,)]
+        for piece, start in pieces:
+            self._tensors[piece] = replace(self._tensors[piece], raw_shape=held.shape)
+            self._node(call, "concat", "ASSEMBLE", [piece], whole, offset=start)
+        origin = (0,) * len(held.shape)
+        self._node(call, "concat", "ASSEMBLE", [whole], result, offset=origin)
+
+    def _transpose(self, call: Call, input: Tensor, dim0: int, dim1: int) -> None:
+        """Rows go out of UB to where they belong; the last axis is exchanged inside UB.
+
+        Where it is exchanged with one that is not beside it, that one is brought there on the way
+        in, and away on the way out (vector/tensor_transformation.cpp:301).
+        """
+        rank = len(input.shape)
+        axes = sorted((dim0 % rank, dim1 % rank))
+        tile = tuple(call.settings.vec_tile_shapes)
+        if axes[1] != rank - 1:
+            steps = [("TRANSPOSE_MOVEOUT", axes)]
+        elif axes[0] == rank - 2:
+            steps = [("TRANSPOSE_VNCHWCONV", axes)]
+        else:
+            steps = [
+                ("TRANSPOSE_MOVEIN", [rank - 3, rank - 2]),
+                ("TRANSPOSE_VNCHWCONV", [rank - 2, rank - 1]),
+                ("TRANSPOSE_MOVEOUT", [rank - 3, rank - 2]),
+            ]
+        operand = self._value(call, input)
+        for opcode, swapped in steps:
+            held = self._tensors[operand]
+            is_last = opcode == steps[-1][0]
+            shape = _exchanged(held.shape, swapped)
+            result = self._new(call, call.result) if is_last else self._between(held, shape)
+            self._node(
+                call, "transpose", opcode, [operand], result, tile_shape=tile, axes=tuple(swapped)
+            )
+            operand, tile = result, _exchanged(tile, swapped)
 
     def _cast(
         self,
@@ -366,7 +489,7 @@ class _Reader:
         )
 
     def _check_target(self, call: Call, target: Tensor) -> None:
-        """Refuse to write what tasks of the same run read: nothing orders them."""
+        """Refuse to write a tensor that tasks of the same run read: nothing orders them."""
         if target.name in self._parameters:
             raise PlanError(
                 f"assignment {call.place}: {target.name} is read and written in one run of "
@@ -387,6 +510,12 @@ class _Reader:
         self._values[id(target)] = source
 
 
+def _exchanged(shape: Shape, axes: Sequence[int]) -> Shape:
+    entries = list(shape)
+    entries[axes[0]], entries[axes[1]] = shape[axes[1]], shape[axes[0]]
+    return tuple(entries)
+
+
 def _listed(key: Any) -> list[slice]:
     keys = key if isinstance(key, tuple) else (key,)
     return [each for each in keys if isinstance(each, slice)]
@@ -405,71 +534,3 @@ def _assignments(function: Callable[..., object]) -> list[tuple[str, range]]:
 
 def _statements(tree: ast.AST) -> Iterator[ast.Assign]:
     return (each for each in ast.walk(tree) if isinstance(each, ast.Assign))
-
-
-_ORDER: Final = (BF16, FP16)
-
-
-def auto_cast(graph: TileGraph, wide: Wide) -> TileGraph:
-    """Insert the casts that upstream's pass of this name does.
-
-    An operation of the release's list takes the FP32 value that its producer already has, or a cast
-    of its operand; its result is cast back, and whoever is not in the list reads that
-    (passes/tensor_graph_pass/auto_cast.cpp:172, :221). Casts of BF16 come first, then FP16.
-
-    Args:
-        graph: sorted.
-        wide: by node, the formats that it does not run in.
-    """
-    for fmt in _ORDER:
-        graph = _cast_wide(graph, wide, fmt)
-    return graph
-
-
-def _cast_wide(graph: TileGraph, wide: Wide, fmt: Format) -> TileGraph:
-    tensors = list(graph.tensors)
-    nodes: list[Node] = []
-    added: list[Node] = []
-    known: dict[int, int] = {}
-    number = graph.next_number
-
-    def cast(node: Node, tensor: int, *, is_result: bool) -> int:
-        nonlocal number
-        wide = len(tensors)
-        tensors.append(replace(tensors[tensor], format=FP32, raw=graph.next_raw + len(added)))
-        source, target = (wide, tensor) if is_result else (tensor, wide)
-        added.append(
-            Node(
-                opcode="CAST",
-                number=number,
-                inputs=(source,),
-                outputs=(target,),
-                attributes=Attributes(saturate=False),
-                tile_shape=node.tile_shape,
-            )
-        )
-        number += 1
-        return wide
-
-    for node in graph.nodes:
-        if fmt not in wide.get(node.number, ()):
-            nodes.append(node)
-            continue
-        inputs = []
-        for tensor in node.inputs:
-            if tensors[tensor].format is fmt and tensor not in known:
-                known[tensor] = cast(node, tensor, is_result=False)
-            inputs.append(known.get(tensor, tensor))
-        outputs = []
-        for tensor in node.outputs:
-            if tensors[tensor].format is fmt:
-                known[tensor] = cast(node, tensor, is_result=True)
-            outputs.append(known.get(tensor, tensor))
-        nodes.append(replace(node, inputs=tuple(inputs), outputs=tuple(outputs)))
-    if not added:
-        return graph
-    return TileGraph(
-        nodes=in_order([*nodes, *added]),
-        tensors=tuple(tensors),
-        next_raw=graph.next_raw + len(added),
-    )

@@ -123,6 +123,7 @@ def round(input: Tensor, decimals: int = 0) -> Tensor:
     dtypes=on_a2_a3(*NUMBERS),
     least_dims={"0.2.0": 2},  # vector/math.cpp
     parts=("log", "mul", "exp"),
+    opcodes={"T": "EXP2"},
 )
 def exp2(input: Tensor) -> Tensor:
     """2 to the power of each element: exp(x * log(2)), in FP32; the result of integers is FP32.

@@ -110,7 +110,7 @@ class OperationRow:
     is_method: bool = False
 
     def __call__(self, function: _Function) -> _Function:
-        """Enter the row, and what releases say of it, under the name of a function."""
+        """Enter the row, and its differences by release, under the name of a function."""
         name = function.__name__
         ROWS[name] = replace(self, name=name, function=function)
         for fact in ("run_in_fp32", "cast_to_fp32", "takes", "refuses", "least_dims"):

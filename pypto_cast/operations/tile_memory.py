@@ -57,7 +57,7 @@ def check_memory_of(
 
     Source: upstream's schedule_state.cpp, which charges every operand of one operation once.
     """
-    if tile is None or recording.is_for_plan():
+    if tile is None:
         return
     chip = options.current().chip
 
@@ -71,13 +71,16 @@ def check_memory_of(
     asked = needed(tile)
     if asked <= chip.ub_bytes:
         return
+    refusal = recording.plan_refusal()
+    if refusal is None:
+        return
     fits = list(tile)
     while needed(tuple(fits)) > chip.ub_bytes and max(fits) > 1:
         axis = next((k for k, extent in enumerate(fits[:-1]) if extent > 1), len(fits) - 1)
         fits[axis] = -(-fits[axis] // 2)
     raise TileShapeError(
         f"{name}: inputs, output and scratch of a tile {list(tile)} take {asked} B of UB; it has "
-        f"{chip.ub_bytes} B; {fits} fits"
+        f"{chip.ub_bytes} B; {fits} fits" + (refusal and f"; no schedule is planned: {refusal}")
     )
 
 

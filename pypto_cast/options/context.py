@@ -14,12 +14,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
 
 import numpy as np
 
 from ascend_kernels.npu import RunMode
-from ascend_kernels.schedule.schedule import Schedule
 from pypto_cast.call_sites import warn_caller
 from pypto_cast.dtypes.data_types import SaturationMode
 from pypto_cast.loading import entry
@@ -33,6 +32,9 @@ from simulator.numbers import engines, result_memory
 from tiling.chips import DEFAULT_CHIP, Chip, chip_named
 from tiling.cost import DEFAULT_COST_SET, CostParameters
 from tiling.plan import MAX_DIMS, TileShapeError
+
+if TYPE_CHECKING:  # loaded when a schedule is used
+    from ascend_kernels.schedule.schedule import Schedule
 
 MAX_THREADS: Final = 16
 Engine = Literal["auto", "native", "numpy", "twin"]
@@ -76,7 +78,8 @@ class Options:
             False saturates them: overflow and infinity become the largest number, NaN becomes +0.
         chip: whose UB and cores the plan is made for.
         fidelity: "fast" takes all tiles of a cast together; "instructions" executes every
-            instruction of its tile program. The bits are the same.
+            instruction of its tile program, of a kernel those of its planned schedule. The bits
+            are the same, but for what the order of a schedule's sums decides.
         copy_completion: at fidelity "instructions", copies complete as late as the flags allow
             ("latest") or as early ("earliest"). The bits are the same.
         exact: convert by the definition instead of the fast paths. The bits are the same.
@@ -137,7 +140,7 @@ class Options:
 
     @property
     def satmode_rule(self) -> SatmodeName:
-        """Whose default a `cast` follows that names no satmode."""
+        """The default that a `cast` follows that names no satmode: the seed's or upstream's."""
         if self.satmode is not None:
             return self.satmode
         stands_in = sys.modules.get("pypto") is sys.modules["pypto_cast"]
@@ -432,7 +435,7 @@ def _assumptions(name: str, assume: object) -> tuple[str, ...]:
 
 
 def _schedule(name: str, schedule: object) -> object:
-    if not isinstance(schedule, Schedule):
+    if not isinstance(schedule, entry("Schedule")):
         raise TypeError(f"option {name} must be a pypto.Schedule, not {schedule!r}")
     return schedule
 
@@ -460,4 +463,4 @@ _CHECKS: Final[Mapping[str, Callable[[str, Any], object]]] = {
     "schedule": _schedule,
     "satmode": _one_of(*get_args(SatmodeName)),
 }
-"""By option, its value as it is kept; each raises for what it is not."""
+"""By option, its value as it is kept; each raises for other values."""

@@ -18,7 +18,7 @@ ROUNDED_TO: Final = (DataType.DT_BF16, DataType.DT_FP16)
 CONTROL_DEPENDENCE: Final[ContextVar[list[int] | None]] = ContextVar(
     "pypto_cast_control_dependence", default=None
 )
-"""Where the running kernel keeps the causes of undecided numbers that steer it."""
+"""The list in which the running kernel keeps the causes of undecided numbers that steer it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

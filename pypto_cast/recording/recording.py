@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ascend_kernels.program import TileProgram
-from ascend_kernels.schedule.planner.tile_graph import PlanError
 from pypto_cast.call_sites import WARNED, Place, caller
 from pypto_cast.dtypes.data_types import DataType, dtype_of_numpy
+from pypto_cast.loading import entry
 from pypto_cast.options import context as options
 from pypto_cast.recording import tally
 from pypto_cast.recording.buffers import Buffer, Journal, check_memory
@@ -29,7 +29,7 @@ from pypto_cast.recording.steps import (
     OperationStep,
     Patch,
     Patches,
-    Step,
+    RecordedStep,
 )
 from pypto_cast.unsupported import tolerate
 from simulator.arithmetic import CHOICES, EXACT, TRUSTS, Trust
@@ -96,6 +96,8 @@ class Recording:
         release_dependence: the operations that another release carries out otherwise or refuses,
             with the dtype of their operands.
         doubts_release: one of them took no choice for granted, the release neither.
+        plan: plans the schedule of the outermost kernel; None where it is recorded for that.
+        refusal: the reason for which none is planned; None where one is, "" if not tried.
     """
 
     kernel: str
@@ -104,7 +106,7 @@ class Recording:
     by_documents: bool = False
     assumed: frozenset[Assumption] = frozenset()
     new_ir: bool = False
-    steps: list[Step] = field(default_factory=list)
+    steps: list[RecordedStep] = field(default_factory=list)
     loops: list[str] = field(default_factory=list)
     loops_at: set[Place] = field(default_factory=set)
     buffers: list[Buffer[Patch]] = field(default_factory=list)
@@ -118,6 +120,8 @@ class Recording:
     identity: object = field(default_factory=object)
     release_dependence: dict[Cause, DataType] = field(default_factory=dict)
     doubts_release: bool = False
+    plan: Callable[[], object] | None = None
+    refusal: str | None = ""
 
     def __post_init__(self) -> None:
         if self.by_documents:
@@ -351,14 +355,31 @@ def is_for_plan() -> bool:
     return running is not None and running.keeps_parts
 
 
+def plan_refusal() -> str | None:
+    """The reason for which no schedule decides what fits in UB here; "" outside kernels.
+
+    None where a schedule decides that: the kernel's is planned, or the kernel is recorded for it.
+    """
+    running = current()
+    if running is None or (running.plan is None and not running.keeps_parts):
+        return ""
+    if running.refusal == "" and running.plan is not None:
+        try:
+            running.plan()
+            running.refusal = None
+        except (TypeError, ValueError) as error:
+            running.refusal = str(error)
+    return None if running.keeps_parts else running.refusal
+
+
 def refuse_plan(what: str, reason: str) -> None:
-    """Refuse what no schedule is planned of, where the kernel is recorded for one.
+    """Refuse a construct that is not planned, where the kernel is recorded for a schedule.
 
     Raises:
         PlanError: names it, with the line of the caller.
     """
     if is_for_plan():
-        raise PlanError(f"{what} {CallSite(**_here()).place}: {reason}")
+        raise entry("PlanError")(f"{what} {CallSite(**_here()).place}: {reason}")
 
 
 def segment() -> object:
@@ -532,7 +553,7 @@ def replayable_operation(
 
 
 def record_control_dependence(cause: int | None) -> None:
-    """Keep what is open and decides what the running kernel does."""
+    """Keep the cause of an open number that decides the way of the running kernel."""
     if cause is not None and (recording := current()) is not None:
         recording.control_dependence.append(cause)
 

@@ -142,7 +142,7 @@ class Call(CallSite):
     segment: object
 
 
-Step = CastRecord | OperationStep
+RecordedStep = CastRecord | OperationStep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from ascend_kernels.matrix import CastRule, ScalarStep, default_mode
 from ascend_kernels.program import TileProgram
 from ascend_kernels.routing.chain_check import RouteError, Verdict, all_values, question_between
 from ascend_kernels.routing.chain_ranking import check_ends, lookup
-from ascend_kernels.routing.chains import MOST_STEPS, Chain, route_estimate, route_program
+from ascend_kernels.routing.chains import FAMILY, MOST_STEPS, Chain, route_estimate, route_program
 from ascend_kernels.routing.vector_rows import WorkStep, storage_format
 from pypto_cast.cast.api import cast
 from pypto_cast.cast.cast_plan import known_formats
@@ -398,13 +398,20 @@ def routes(
     Raises:
         TypeError: an argument of the wrong type.
         UnsupportedCastError: a dtype without a number format here.
-        RouteError: dtypes that no step leads from or to, equal dtypes, steps out of range, or
-            values that are upside down, no numbers, or hold no value of `src`.
+        RouteError: dtypes that no step leads from or to, equal dtypes, steps out of range,
+            values that are upside down, no numbers, or hold no value of `src`; or a chip of a
+            family whose chains are not known here.
     """
     check_dtype(src)
     check_dtype(dst)
     check_choice("mode", mode, CastMode)
     src_format, dst_format = known_formats(src, dst)
+    chip = current().chip
+    if chip.isa != FAMILY:
+        raise RouteError(
+            f"routes are known of {FAMILY}; {chip} has the casts of {chip.isa}: options(chip=) "
+            "chooses another"
+        )
     check_ends(src_format, dst_format, steps)
     question = all_values(src_format, dst_format)
     if values is not None:

@@ -32,7 +32,7 @@ class Start:
 
     @property
     def cause(self) -> int | None:
-        """The cause of what leaves the place open."""
+        """The cause that leaves the place open."""
         return None if self.open is None else self.open.cause
 
     @staticmethod

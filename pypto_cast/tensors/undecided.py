@@ -256,7 +256,7 @@ class UndecidedScalar(KernelNumber):
     def of(
         value: Any, low: int, high: int, cause: int, control_dependence: list[int] | None = None
     ) -> UndecidedScalar:
-        """A number that was read of an element: its value, bounds and what leaves it open."""
+        """A number read of an element: its value, its bounds and the cause of its openness."""
         bounds, causes = (
             (low, high),
             CONTROL_DEPENDENCE.get() if control_dependence is None else control_dependence,
@@ -346,11 +346,11 @@ class UndecidedScalar(KernelNumber):
 
 
 OPERANDS: Final = (int, np.integer, np.bool_, KernelNumber)
-"""The types of what operators on numbers of a kernel take."""
+"""The types of operands that operators on numbers of a kernel take."""
 
 
 def steer(number: UndecidedScalar) -> None:
-    """Keep the cause of an undecided number that decides what a kernel does."""
+    """Keep the cause of an undecided number that decides the way of a kernel."""
     here = CONTROL_DEPENDENCE.get()
     if here is not None:
         here.append(number.cause)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ascend_kernels.schedule.parts import Parameter
 from ascend_kernels.schedule.schedule import Schedule
 from pypto_cast.kernel.jit import Kernel
-from pypto_cast.kernel.scheduled import has_parameters_of
+from pypto_cast.kernel.scheduled import doubts_told, has_parameters_of
 from pypto_cast.options.context import options
 from pypto_cast.options.releases import RELEASES, ReleaseName
 from pypto_cast.recording.buffers import slices
@@ -143,8 +143,34 @@ def assert_schedule_ok(
         ImpossibleError: an AssertionError; an element that the tensor level cannot give.
         NotExecutedError: a ValueError; leaves that cannot be executed, after all others were.
         ValueError: arrays that the parameters do not take, or a kernel with other parameters.
+
+    Warns:
+        EventReuseWarning: a flag that may be set again before the wait for its last set is over;
+            under `options(strict=True)` a ScheduleError.
     """
     __tracebackhide__ = True  # pytest shows the line of the test instead
+    with doubts_told() as doubt:
+        check(schedule, kernel, arrays, numbers, doubt=doubt)
+
+
+def check(
+    schedule: Schedule,
+    kernel: Kernel | None,
+    arrays: Sequence[Array] | None,
+    numbers: Mapping[str, Any] | None,
+    *,
+    doubt: Callable[[str], object] | None,
+) -> None:
+    """Check a schedule as `assert_schedule_ok` does.
+
+    Args:
+        schedule, kernel, arrays, numbers: see `assert_schedule_ok`.
+        doubt: takes the text of each doubt; None: a doubt is an error.
+
+    Raises:
+        ScheduleError, ImpossibleError, NotExecutedError, ValueError: see `assert_schedule_ok`.
+    """
+    __tracebackhide__ = True
     if kernel is not None:
         _check_kernel(schedule, kernel)
     given = synthetic_arrays(schedule, kernel) if arrays is None else arrays
@@ -160,7 +186,7 @@ def assert_schedule_ok(
         if parameter in schedule.parameters
     ]
     try:
-        counts = schedule.times_written(*executed)
+        counts = schedule.times_written(*executed, doubt=doubt)
     except SimulatorFault as fault:
         raise ScheduleError(f"{schedule.kernel}: {fault}") from None
     if kernel is None:

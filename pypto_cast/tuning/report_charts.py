@@ -26,7 +26,7 @@ _REFUSED: Final = {
     CellKind.ILLEGAL: ("illegal", "–"),
     CellKind.TOO_MANY_TILES: ("too-many", "+"),
 }
-"""The class in the style and the sign of what has no time."""
+"""The class in the style and the sign of a candidate without a time."""
 _NUMBERED: Final = 32
 """Columns up to which a cell has its time as a multiple of the fastest written into it."""
 

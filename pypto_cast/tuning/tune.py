@@ -226,7 +226,8 @@ def tune(
     check_choice("mode", mode, CastMode)
     check_choice("satmode", satmode, SaturationMode)
     shape = _shape_of(x_or_shape, src)
-    resolution = resolve_cast(src, dst, mode, satmode)
+    planned_for = current().chip if chip is None else chip_named(chip)
+    resolution = resolve_cast(src, dst, mode, satmode, family=planned_for.isa)
     job = CastJob(
         src=src,
         dst=dst,
@@ -236,7 +237,7 @@ def tune(
         shape=shape,
         bits=element_bits(resolution),
         work=vector_work(resolution),
-        chip=current().chip if chip is None else chip_named(chip),
+        chip=planned_for,
     )
     result = tuner.tune(
         job,

@@ -30,10 +30,10 @@ SECONDS: Final = 180
 MEMORY_BYTES: Final = 16 << 30
 _MOST_PRINTED_BYTES: Final = 1 << 24
 _NO_WHEEL: Final = re.compile(r"^pypto-cast: (.*)$", re.M)
-"""What the driver prints where the environment is not one that compiles."""
+"""The line that the driver prints where the environment cannot compile."""
 _RECORDED: Final = re.compile(r"^ERROR:root:Record function \S+ failed: (.*)$", re.M)
 _PASS_FAILED: Final = "Run pass failed"
-"""What is printed where a pass refuses the kernel; the reason is in the log alone."""
+"""The line that is printed where a pass refuses the kernel; the reason is in the log alone."""
 _LOGGED: Final = re.compile(r"^\[ERROR\] .*?\[PASS\]:(?:\[[^]]*\]:)?[ \t]*(.*\S)", re.M)
 _LOGS: Final = "ascend/log/debug/plog/*.log"
 _DRIVER: Final = """
@@ -152,7 +152,7 @@ def compile_kernel(
 
 
 def _run(command: Sequence[str], folder: Path, seconds: int) -> tuple[str, int | None]:
-    """Return what a process prints, and its exit code if it ends; leave no process of its own."""
+    """Return the output of a process, and its exit code if it ends; leave no process of its own."""
     environment = {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": str(folder),
@@ -189,7 +189,7 @@ def _run(command: Sequence[str], folder: Path, seconds: int) -> tuple[str, int |
 
 
 def _first_error(printed: str, code: int, home: Path) -> str:
-    """The error that upstream logged; what it raises afterwards comes from half a kernel."""
+    """The error that upstream logged; later ones come from half a kernel."""
     lines = printed.splitlines()
     for path in sorted(home.glob(_LOGS)) if _PASS_FAILED in printed else ():
         with path.open(encoding="utf-8", errors="replace") as log:
@@ -208,7 +208,7 @@ def _first_error(printed: str, code: int, home: Path) -> str:
 
 
 def _keep(dump: Path, made: Path, names: Mapping[str, str]) -> None:
-    """Copy what is read, without the names of the user's and of temporary folders."""
+    """Copy the files that are read, without the names of the user's and of temporary folders."""
     for pattern in DUMP_FILES:
         for path in dump.glob(pattern):
             target = made / path.relative_to(dump)

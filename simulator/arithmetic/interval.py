@@ -100,7 +100,7 @@ class Interval:
         return widths
 
     def contains(self, values: Array, fmt: Format) -> Bools:
-        """Whether values are among those that a device may give; every NaN counts as one."""
+        """True where values are among those that a device may give; every NaN counts as one."""
         nan = is_nan(values, fmt)
         order = keys(values, fmt)
         within = ~nan & (keys(self.low, fmt) <= order) & (order <= keys(self.high, fmt))
@@ -359,7 +359,7 @@ def pieces(shape: tuple[int, ...], elems: int = _PIECE_ELEMS) -> Iterator[Index]
 
 
 def all_same_code(a: Array, b: Array) -> bool:
-    """Whether all values of two arrays of one shape have one code each."""
+    """True if all values of two arrays of one shape have one code each."""
     return all(bool(same_code(a[i], b[i]).all()) for i in pieces(a.shape))
 
 

@@ -322,7 +322,7 @@ def _flags(operands: Operands) -> Bools | None:
 
 
 def _are_finite(low: Array, high: Array, fmt: Format) -> bool:
-    """Whether all ends, and all numbers between them, are finite."""
+    """True if all ends, and all numbers between them, are finite."""
     if not isinstance(fmt, FloatFormat) or not low.size:
         return True
     if fmt is FP32:

@@ -46,7 +46,7 @@ _PTO_ISA: Final = "pto-isa include/pto/npu/a2a3"
 
 
 def _far_beyond(x: Array, fmt: FloatFormat) -> Bools:
-    """Whether e**x lies ten binades or more outside the range of positive numbers."""
+    """True where e**x lies ten binades or more outside the range of positive numbers."""
     most = (12 - fmt.emin) * np.log(2)
     least = (fmt.min_quantum - 10) * np.log(2)
     x = x.astype(np.float32, copy=False)

@@ -108,7 +108,7 @@ def _by_keys(ufunc: np.ufunc, extreme: Any, a: Array, b: Array, fmt: Format) -> 
 
 
 def same_code(a: Array, b: Array) -> Bools:
-    """Whether two values have one code."""
+    """True where two values have one code."""
     unsigned = f"u{a.itemsize}"
     same: Bools = a.view(unsigned) == b.view(unsigned)
     return same
@@ -120,13 +120,13 @@ def nan_value(fmt: FloatFormat) -> Array:
 
 
 def wrap_apart(low: Array, high: Array, fmt: IntFormat) -> Bools:
-    """Whether exact ends, of INT64, wrap unequally often in a narrower integer format."""
+    """True where exact ends, of INT64, wrap unequally often in a narrower integer format."""
     apart: Bools = (low - fmt.min) >> fmt.bits != (high - fmt.min) >> fmt.bits
     return apart
 
 
 def is_nan(values: Array, fmt: Format) -> Bools:
-    """Whether values are NaN; never in an integer format."""
+    """True where values are NaN; never in an integer format."""
     if not isinstance(fmt, FloatFormat):
         return np.zeros(values.shape, np.bool_)
     if values.dtype.kind == "f":
@@ -139,14 +139,14 @@ def is_nan(values: Array, fmt: Format) -> Bools:
 
 @float_environment.quiet()
 def any_nan(values: Array, fmt: Format) -> bool:
-    """Whether any value is NaN; never in an integer format."""
+    """True if any value is NaN; never in an integer format."""
     if values.dtype.kind == "f" and values.itemsize > 2:  # numpy compares halves one by one
         return bool(values.size) and bool(np.isnan(np.max(values)))
     return isinstance(fmt, FloatFormat) and bool(is_nan(values, fmt).any())
 
 
 def contains_zero(low: Array, high: Array, fmt: Format) -> Bools:
-    """Whether intervals of floats contain a zero and another number."""
+    """True where intervals of floats contain a zero and another number."""
     assert isinstance(fmt, FloatFormat)
     least, most = signed_codes(low, fmt), signed_codes(high, fmt)
     contained: Bools = least <= 0
@@ -157,7 +157,7 @@ def contains_zero(low: Array, high: Array, fmt: Format) -> Bools:
 
 
 def is_ordinary(values: Array, fmt: FloatFormat, ulps: int) -> bool:
-    """Whether all are at least so many codes away from zero and from infinity."""
+    """True if all are at least so many codes away from zero and from infinity."""
     codes = signed_codes(values, fmt)
     magnitude = codes & codes.dtype.type(fmt.sign_code - 1)
     return not magnitude.size or bool(
@@ -166,7 +166,7 @@ def is_ordinary(values: Array, fmt: FloatFormat, ulps: int) -> bool:
 
 
 def is_normal(values: Array, fmt: FloatFormat) -> bool:
-    """Whether all are normal numbers: neither zero nor subnormal, infinite or NaN."""
+    """True if all are normal numbers: neither zero nor subnormal, infinite or NaN."""
     codes = signed_codes(values, fmt)
     magnitude = codes & codes.dtype.type(fmt.sign_code - 1)
     return not magnitude.size or bool(

@@ -197,7 +197,7 @@ class Widening:
 
 
 def has_float_modes(operation: Operation, fmt: Format) -> bool:
-    """Whether results depend on the float mode: FP16 ones, and integers that may clamp."""
+    """True if results depend on the float mode: FP16 ones, and integers that may clamp."""
     return fmt is FP16 or (isinstance(fmt, IntFormat) and operation.saturates)
 
 
@@ -229,7 +229,7 @@ def _are_normal(ends: Bounds, fmt: FloatFormat) -> bool:
 
 
 def _is_special(values: Array, fmt: FloatFormat) -> Bools:
-    """Whether values are zero, infinite or NaN."""
+    """True where values are zero, infinite or NaN."""
     codes = signed_codes(values, fmt) & np.array(fmt.sign_code - 1).astype(f"i{fmt.bits // 8}")
     codes -= 1
     special: Bools = codes.view(fmt.code_dtype) >= fmt.code_dtype.type(fmt.max_code)

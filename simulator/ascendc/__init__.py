@@ -26,7 +26,6 @@ from simulator.ascendc.ascendc_types import (
     HardEvent,
     LocalTensor,
     PipeID,
-    RoundMode,
     SaturationMode,
     TPosition,
     UnaryRepeatParams,
@@ -66,6 +65,7 @@ from simulator.ascendc.kernel import (
 )
 from simulator.ascendc.queues import TBuf, TPipe, TQue
 from simulator.ascendc.recorder import KernelError
+from simulator.ascendc.round_modes import RoundMode
 from simulator.machine.memory import SimulatorFault
 
 __all__ = [

@@ -14,7 +14,6 @@ from simulator.machine.cast_table import CTRL_CAST, CTRL_FLOAT
 from simulator.machine.isa import GmAddress, HardEvent, Pipe, UbAddress
 from simulator.machine.memory import UbRange
 from simulator.machine.vector_types import VECTOR_TYPES
-from simulator.numbers import rounding
 from simulator.numbers.formats import Format
 
 __all__ = ["HardEvent"]
@@ -100,18 +99,6 @@ class PipeID(enum.Enum):
     PIPE_MTE2 = Pipe.MTE2
     PIPE_MTE3 = Pipe.MTE3
     PIPE_ALL = Pipe.ALL
-
-
-class RoundMode(enum.Enum):
-    """The round modes of Cast; CAST_NONE rounds to nearest even where bits are lost."""
-
-    CAST_NONE = None
-    CAST_RINT = rounding.RoundMode.RINT
-    CAST_FLOOR = rounding.RoundMode.FLOOR
-    CAST_CEIL = rounding.RoundMode.CEIL
-    CAST_ROUND = rounding.RoundMode.ROUND
-    CAST_TRUNC = rounding.RoundMode.TRUNC
-    CAST_ODD = rounding.RoundMode.ODD
 
 
 class SaturationMode(enum.Enum):

@@ -16,13 +16,13 @@ from simulator.ascendc.ascendc_types import (
     GlobalTensor,
     LocalTensor,
     PipeID,
-    RoundMode,
     SaturationMode,
     UnaryRepeatParams,
     check_count,
     int16,
 )
 from simulator.ascendc.recorder import KernelError, recorder
+from simulator.ascendc.round_modes import RoundMode
 from simulator.machine.isa import (
     And,
     Cast,

@@ -88,7 +88,7 @@ class TQue:
 
     @property
     def is_initialised(self) -> bool:
-        """Whether a pipe gave it buffers."""
+        """True once a pipe gave it buffers."""
         return bool(self._buffers)
 
     def give(self, name: str, buffers: list[_Buffer]) -> None:
@@ -222,7 +222,7 @@ class TBuf:
 
     @property
     def is_initialised(self) -> bool:
-        """Whether a pipe gave it UB."""
+        """True once a pipe gave it UB."""
         return self._range is not None
 
     def give(self, ub_range: UbRange) -> None:

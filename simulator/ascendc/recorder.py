@@ -114,7 +114,7 @@ _current: ContextVar[Recorder | None] = ContextVar("recorder", default=None)
 
 
 def is_recording() -> bool:
-    """Whether a kernel is running."""
+    """True while a kernel is running."""
     return _current.get() is not None
 
 

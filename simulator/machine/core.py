@@ -504,7 +504,7 @@ def _cast_loop(
 
 
 def _narrows_in_place(cast: Cast) -> bool:
-    """Whether a Cast by count writes narrower elements from its source's own address on.
+    """True if a Cast by count writes narrower elements from its source's own address on.
 
     Cast's document calls only widening unsafe where addresses overlap. The rule that source and
     destination coincide wholly or not at all is for the form by repeats (CANN asc-devkit, general

@@ -92,7 +92,7 @@ class Hazards:
         return self._issued[pipe]
 
     def knows(self, pipe: Pipe, other: Pipe, number: int) -> bool:
-        """Whether a pipe knows that an instruction of one that accesses memory is done."""
+        """True if a pipe knows that an instruction of one that accesses memory is done."""
         return self._known[pipe][other] >= number
 
     def snapshot(self, pipe: Pipe) -> Clock:

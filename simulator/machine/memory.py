@@ -77,7 +77,7 @@ class Region:
         return self.space, low + int(np.argmax(self._member(low, high) & other._member(low, high)))
 
     def touches(self, other: Region) -> bool:
-        """Whether any byte belongs to both."""
+        """True if any byte belongs to both."""
         if self.space != other.space or self.stop <= other.start or other.stop <= self.start:
             return False
         if self.pattern is None and other.pattern is None:
@@ -96,7 +96,7 @@ class Region:
         )
 
     def _member(self, low: int, high: int) -> Known:
-        """Whether each byte from `low` to `high` belongs to the region."""
+        """True for each byte from `low` to `high` belongs to the region."""
         if self.pattern is not None:
             rows = self.start - low + self.pitch * np.arange(self.count)[:, None]
             offsets = (rows + np.array(self.pattern)).reshape(-1)
@@ -267,7 +267,7 @@ class VectorMemory:
         self._lives = lives
 
     def known(self, where: slice | Offsets, start: int) -> Known:
-        """Whether bytes of the buffer that holds byte `start` are no garbage."""
+        """True where bytes of the buffer that holds byte `start` are no garbage."""
         found: Known = self.writers[where] > self._life(start)[1]
         return found
 

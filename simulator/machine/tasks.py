@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -146,8 +147,17 @@ def run_tasks(
     chip: Chip,
     *,
     copy_completion: CopyCompletion = "latest",
+    doubt: Callable[[str], object] | None = None,
 ) -> None:
     """Run tasks in an order in which each comes after its predecessors.
+
+    Args:
+        tasks: each after those that it follows.
+        memory: GM.
+        chip: sizes and limits.
+        copy_completion: copies complete as late or as early as the flags allow.
+        doubt: takes the text of a flag that may be set again too early, see `Scheduler`; None: it
+            is a fault.
 
     Raises:
         SimulatorFault: naming task, operation, source line and what is wrong with it.
@@ -163,8 +173,13 @@ def run_tasks(
                     f"buffers {one.name} (ub+{one.offset_bytes}..{one.stop}) and {other.name} "
                     f"(ub+{other.offset_bytes}..{other.stop}) overlap while both are alive",
                 )
-            scheduler = Scheduler(TileCore(number, chip, memory), copy_completion, task.where)
-            scheduler.run(task.issued())
+            core = TileCore(number, chip, memory)
+            noted = None if doubt is None else partial(_note, doubt, task)
+            Scheduler(core, copy_completion, task.where, noted).run(task.issued())
         except Fault as fault:
             text = f"task {number} ({task.name}), {task.where(fault.index)}: {fault}"
             raise SimulatorFault(text, fault.at) from None
+
+
+def _note(doubt: Callable[[str], object], task: TileTask, fault: Fault) -> None:
+    doubt(f"{task.name}, {task.where(fault.index)}: {fault}")

@@ -42,7 +42,7 @@ from tiling.chips import Chip
 
 _Values = npt.NDArray[Any]
 _COPIED: Final = {Pipe.MTE2: (False, True), Pipe.MTE3: (True, False)}
-"""The pipes that copy, and whether source and target lie in UB."""
+"""The pipes that copy, with the place of source and target: True in UB."""
 
 """Works that go along the axis that the operation names."""
 
@@ -145,7 +145,7 @@ class TileStep:
         scalar: the number beside them; device code holds it in FP32.
         scalar_first: the number is the first operand.
         function: of a comparison, the row of `OPERATIONS`.
-        axis: of a reduction of lines, of sums, of indices.
+        axis: of a reduction of lines, of sums, of indices, of a repetition.
         axes: that are exchanged.
         conversions: of a cast.
     """
@@ -323,7 +323,7 @@ def _whole(tile: TileBox) -> Region:
 
 
 _ALONG_AXES: Final = (
-    *(TileWork.REDUCE, TileWork.REDUCE_LINES, TileWork.ACCUMULATE),
+    *(TileWork.REDUCE, TileWork.REDUCE_LINES, TileWork.ACCUMULATE, TileWork.EXPAND),
     *(TileWork.GATHER, TileWork.TRANSPOSE),
 )
 """Works that go along axes of their first input."""
@@ -347,6 +347,12 @@ def _check_axes(step: TileStep) -> None:
         raise SimulatorFault(f"names {list(axes)} as axes of {tile}", (tile.space, tile.first_byte))
     if row.work is TileWork.REDUCE and axes[0] not in (-1, dims - 1):
         raise SimulatorFault(f"reduces the last of {dims} axes, not axis {axes[0]}")
+    if row.work is TileWork.EXPAND:
+        shape = step.outputs[0].shape
+        pairs = enumerate(itertools.zip_longest(tile.shape, shape))
+        differ = {axis for axis, (one, many) in pairs if one != many}
+        if differ - {axes[0] % dims} and 0 not in shape:
+            raise SimulatorFault(f"repeats axis {axes[0]} of {tile.shape}, which gives no {shape}")
     if row.work is TileWork.GATHER:
         index = step.inputs[1].shape
         others = set(range(dims)) - {axes[0] % dims}

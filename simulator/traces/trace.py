@@ -36,7 +36,7 @@ from simulator.machine.isa import (
 from simulator.machine.memory import SimulatorFault
 from simulator.numbers.formats import FP16, INT32
 from tiling import cost
-from tiling.chips import Chip
+from tiling.chips import DEFAULT_CHIP, Chip
 from tiling.cost import CostParameters, Direction
 from tiling.grid import Tile
 from tiling.loads import lost_bytes
@@ -275,7 +275,7 @@ class _Pipes:
         return min(copiers, key=self._due_cycle, default=None)
 
     def _sees_both_copiers(self) -> bool:
-        """Whether each copier has work, or so much is issued that it has to go on."""
+        """True if each copier has work, or so much is issued that it has to go on."""
         waiting = sum(map(len, self._queues.values()))
         return all(self._queues[pipe] for pipe in _COPIERS) or waiting >= _LOOKAHEAD
 
@@ -366,13 +366,14 @@ class _Pipes:
         return cost.cast_cycles(self._parameters, repeats, starts_stream=starts)
 
 
+_BLOCK_BYTES: Final = DEFAULT_CHIP.block_bytes
 _DIRECTIONS: Final = {Pipe.MTE2: Direction.READ, Pipe.MTE3: Direction.WRITE}
 
 
 def _copied_bytes(instruction: Instruction) -> int:
     match instruction:
         case DataCopy():
-            return instruction.size_bytes // 32 * 32
+            return instruction.size_bytes // _BLOCK_BYTES * _BLOCK_BYTES
         case DataCopyPad():
             return instruction.block_count * instruction.block_len_bytes
     return 0

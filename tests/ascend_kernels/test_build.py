@@ -157,7 +157,7 @@ def test_without_a_place_it_goes_to_the_cache(tmp_path: Path, cann: Path, packag
 
 
 def test_the_cache_is_private(tmp_path: Path, cann: Path, packages: Path) -> None:
-    """Whatever the umask: what others could write to, nothing is loaded from."""
+    """Whatever the umask: nothing is loaded from a folder that others could write to."""
     before = os.umask(0o002)
     try:
         folders = (build.build().parent, tmp_path / "cache" / "pypto_cast")

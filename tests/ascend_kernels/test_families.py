@@ -6,8 +6,10 @@ A second family is rows: one is made up here, and cast from the public API down 
 from __future__ import annotations
 
 import dataclasses
+import json
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
@@ -16,6 +18,8 @@ import pytest
 import pypto_cast as pypto
 from ascend_kernels import matrix_table
 from ascend_kernels.matrix import MATRIX, CastRule, CastStep
+from pypto_cast.cli.commands.matrix_command import run_matrix
+from pypto_cast.tuning.sweep.config import SkippedJobsWarning, read_config
 from simulator.machine.cast_table import CAST_TABLE, CTRL_CAST, CTRL_FLOAT, CastRow
 from simulator.numbers.convert import INF_NAN, SATURATE, SATURATE_KEEP_NAN, WRAP, Policy, convert
 from simulator.numbers.formats import BF16, FP16, FP32, INT8, INT16, Format
@@ -156,13 +160,50 @@ def test_a_family_of_rows_is_cast(
     np.testing.assert_array_equal(found.numpy().view(rule.dst.code_dtype), wanted, str(src))
 
 
-def test_its_texts_are_of_its_rows(made_up_chip: str) -> None:
+def test_only_instances_and_routes_of_a_family_that_has_them(made_up_chip: str) -> None:
+    x = pypto.from_numpy(np.zeros((2, 32), np.int8))
+    with (
+        pypto.options(engine="twin"),
+        pytest.raises(ValueError, match=r"instances for A2/A3, none for X1: INT8 -> FP32 runs"),
+    ):
+        pypto.cast(x, pypto.DT_FP32)
+    with pytest.raises(pypto.RouteError, match="MadeUp has the casts of X1"):
+        pypto.routes(pypto.DT_FP32, pypto.DT_INT8)
+
+
+def test_the_chip_that_is_tuned_for_has_the_pair(made_up_chip: str, tmp_path: Path) -> None:
+    with pypto.options(chip=DEFAULT_CHIP.name):
+        assert pypto.tune([4, 64], pypto.DT_BF16, pypto.DT_INT8, chip=made_up_chip).best
+        with pytest.raises(pypto.UnsupportedCastError, match="X1 does not cast FP32"):
+            pypto.tune([4, 64], pypto.DT_FP32, pypto.DT_FP16, chip=made_up_chip)
+    config = tmp_path / "sweep.toml"
+    config.write_text(f'shapes = [[4, 64]]\npairs = "all"\nchips = ["{made_up_chip}"]\n')
+    assert [(job.src, job.dst) for job in read_config(config).jobs] == [
+        (pypto.DataType[f"DT_{rule.src}"], pypto.DataType[f"DT_{rule.dst}"]) for rule in RULES
+    ]
+    config.write_text(
+        'shapes = [[4, 64]]\npairs = [["DT_BF16", "DT_INT8"], ["DT_FP32", "DT_FP16"]]\n'
+        f'chips = ["{made_up_chip}", "{DEFAULT_CHIP}"]\n'
+    )
+    with pytest.warns(SkippedJobsWarning, match="2 of 4 jobs are left out"):
+        jobs = read_config(config).jobs
+    assert [(job.src, job.chip) for job in jobs] == [
+        (pypto.DT_BF16, made_up_chip),
+        (pypto.DT_FP32, DEFAULT_CHIP.name),
+    ]
+
+
+def test_its_texts_are_of_its_rows(made_up_chip: str, capsys: pytest.CaptureFixture[str]) -> None:
     x = pypto.from_numpy(np.zeros((2, 32), np.float32))
     with pytest.raises(pypto.UnsupportedCastError) as error:
         pypto.cast(x, pypto.DT_FP16)
     assert str(error.value) == (
         "X1 does not cast FP32 -> FP16: FP32 converts to nothing; sources are BF16, INT8"
     )
+    run_matrix(chip=made_up_chip, json=True)
+    table = json.loads(capsys.readouterr().out)
+    assert table["family"] == MADE_UP
+    assert [row["dst"] for row in table["pairs"]] == ["FP16", "INT8", "FP32"]
     assert matrix_table.markdown(MADE_UP).splitlines()[2:] == [
         "| BF16 | FP16 | **CEIL**, ODD | max |  |",
         "| BF16 | INT8 | **TRUNC**, CEIL | clamped, NaN 0 | keeps low bits |",

@@ -132,7 +132,11 @@ def test_a_picture_shows_where_a_route_differs() -> None:
         ("--from fp16 --to int8 --values=3:1e-999", "3 is above 1E-999"),
         ("--all", "--all and --html FILE go together"),
         ("--html x.html", "--all and --html FILE go together"),
-        ("--all --html x.html --from fp32", "--all and --html FILE go together"),
+        (
+            "--all --html x.html --mode CAST_RINT --from fp32 --exhaustive",
+            "--from and --mode and --exhaustive would change nothing of the page of every pair",
+        ),
+        ("--all --html x.html --steps 3", "--steps would change nothing of the page of every"),
         ("--all --html none/x.html", "is no directory"),
     ],
 )

@@ -65,6 +65,27 @@ def test_what_is_found_ends_with_1_and_what_is_not_executed_with_2(
     assert "not executed: 1 of 1 leaves" in command(*words).error
 
 
+def test_a_doubt_is_counted_and_listed_and_strict_refuses_it(
+    command: Command, tmp_path: Path
+) -> None:
+    dump = unpacked("softmax", tmp_path)
+    (leaf,) = dump.glob("Pass_36_*/*_LEAF_*.json")
+    document = json.loads(leaf.read_text())
+    (function,) = document["functions"]
+    _, first, second, _, put, take, *others = function["operations"]
+    function["operations"] = [first, put, take, second, put, take, *others]
+    leaf.write_text(json.dumps(document))
+    words = ("check-schedule", "--upstream-dump", dump)
+
+    ran = command(*words)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("OK: softmax, 1 leaf, 4 tasks, by every guard; 1 doubt\n")
+    assert "doubt: TENSOR_default_loop_1_Unroll1_PATH0_hiddenfunc0_leaf0_8, operation 4" in ran.out
+    assert len(command(*words, "--json").json["doubts"]) == 1
+    ran = command(*words, "--strict")
+    assert (ran.code, "operation 4 SetFlag MTE2_V 0" in ran.out) == (1, True)
+
+
 def test_lines_that_the_dump_does_not_know_are_named(
     command: Command, kernel: str, tmp_path: Path
 ) -> None:
@@ -148,6 +169,7 @@ def test_a_kernel_is_compiled_and_its_file_stays(
         "judged_by": "every guard and the tensor level",
         "found": None,
         "unknown_lines": [],
+        "doubts": [],
     }
 
 
@@ -228,7 +250,19 @@ def test_leaves_of_a_compiler_that_does_not_end_are_kept(
         (("check-schedule", "{}", "--kernel", "softmax"), "--kernel is of --upstream-dump"),
         (
             ("check-schedule", "--upstream-dump", "d", "--shape", "x=4,4"),
-            "--shape is of FILE::KERNEL",
+            "--shape would change nothing of a dump, which is compiled; --inputs says its open",
+        ),
+        (
+            ("check-schedule", "--upstream-dump", "d", "--seconds", "120", "--python", "python3"),
+            "--python and --seconds would change nothing of a dump, which is compiled",
+        ),
+        (
+            ("checkpoint", "m.npy", "--to", "bf16", "--shard-size", "2kB", "--dry-run"),
+            "--shard-size and --dry-run would change nothing without an output; name it with",
+        ),
+        (
+            ("device-check", "--only", "cycles", "--exhaustive"),
+            "--exhaustive would change nothing of the cycles, which depend on no code",
         ),
         (("check-schedule", "--upstream-dump", "nothing"), "no dump of upstream's compiler"),
     ],

@@ -45,7 +45,7 @@ Target = Callable[..., Any]
 
 
 def is_own(error: BaseException) -> bool:
-    """Tells whether an error is the project's: of its classes, or raised by its statements."""
+    """True if an error is the project's: of its classes, or raised by its statements."""
     if type(error).__module__.split(".")[0] in ROOMS:
         return True
     *_, last = traceback.extract_tb(error.__traceback__)

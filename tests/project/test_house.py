@@ -7,7 +7,7 @@ import graphlib
 import itertools
 import re
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +23,7 @@ from support.environment.sources import (
 
 from pypto_cast.former_names import MOVED
 
+PAGE = ROOT / "docs" / "architecture.md"
 MAX_LINES = 600
 # Names of modules that occur twice, and why.
 SHARED_NAMES = {
@@ -32,7 +33,11 @@ SHARED_NAMES = {
     "operation": "a row of the arithmetic, and upstream's module of that name",
     "npu": "the launch of a cast, and that of a kernel's casts",
 }
-QUESTION = re.compile(r"(What|How|Where|Which|Why|When)\b")
+QUESTION = re.compile(r"(What|Whether|How|Where|Which|Why|When|Who|Whose)\b|Tells? (whether|if)\b")
+WHAT = re.compile(r".*\bwhat\b(?!-if)")
+"""A first line with this word in place of a noun."""
+DIGESTED = "simulator/numbers"
+"""Its files change only together with the certificates."""
 
 every_room = pytest.mark.parametrize("room", ROOMS)
 
@@ -68,7 +73,7 @@ def imports_between(files: dict[str, Path]) -> Graph:
 
 def order_of_the_rooms() -> dict[str, list[str]]:
     """Returns the list of docs/architecture.md: the rooms of each package, {x, y} side by side."""
-    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    page = PAGE.read_text(encoding="utf-8")
     listed = next(text for text in re.findall(r"```text\n(.*?)```", page, re.S))
     return {
         package: [name for name in re.split(r",\s*|\s+", rooms) if name]
@@ -123,13 +128,21 @@ def repeated_names(files: dict[str, Path]) -> list[str]:
     return [name for name, count in counts.items() if count > 1 and name not in SHARED_NAMES]
 
 
-def questions(tree: ast.Module) -> list[tuple[int, str]]:
-    """Returns line and docstring of everything whose docstring opens with a question word."""
-    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+def first_lines(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yields the line and the first line of every docstring, those of names included."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                yield node.lineno, text.strip().partition("\n")[0]
+
+
+def matching(pattern: re.Pattern[str], folder: str) -> list[str]:
+    """Returns the first lines of docstrings in a folder that a pattern matches."""
     return [
-        (getattr(node, "lineno", 1), text)
-        for node in ast.walk(tree)
-        if isinstance(node, kinds) and QUESTION.match(text := ast.get_docstring(node) or "")
+        f"{path.relative_to(ROOT)}:{line}: {text}"
+        for path in sources(folder)
+        for line, text in first_lines(tree_of(path))
+        if pattern.match(text)
     ]
 
 
@@ -208,12 +221,24 @@ def test_there_is_no_room_for_odds_and_ends(name: str) -> None:
 
 @pytest.mark.parametrize("folder", [*ROOMS, "docs", "tests", "benchmarks", "examples"])
 def test_docstrings_say_and_do_not_ask(folder: str) -> None:
-    found = [
-        f"{path.relative_to(ROOT)}:{line}: {text.splitlines()[0]}"
-        for path in sources(folder)
-        for line, text in questions(tree_of(path))
-    ]
-    assert found == []
+    assert matching(QUESTION, folder) == []
+
+
+@pytest.mark.parametrize("folder", [*ROOMS, "docs", "examples"])
+def test_docstrings_name_things_by_nouns(folder: str) -> None:
+    assert [each for each in matching(WHAT, folder) if not each.startswith(DIGESTED)] == []
+
+
+def absent_from(page: str) -> list[str]:
+    """Returns the paths and modules with a command that a page names and the checkout lacks."""
+    paths = re.findall(r"`((?:[\w.-]+/)+[\w.-]*)`", page)
+    modules = re.findall(r"python -m ([\w.]+)", page)
+    named = [*paths, *(f"{module.replace('.', '/')}.py" for module in modules)]
+    return [path for path in named if not (ROOT / path).exists()]
+
+
+def test_the_page_names_files_that_exist() -> None:
+    assert absent_from(PAGE.read_text(encoding="utf-8")) == []
 
 
 # --- Each of these trips where the house is not in order ---------------------------------------
@@ -233,6 +258,11 @@ def test_an_import_of_a_later_room_or_one_beside_is_seen() -> None:
         "a.high": {"a.low.x", "a.two.x"},
     }
     assert upward(graph, ranks) == ["a.low.x imports a.high.y", "a.one.x imports a.two"]
+
+
+def test_a_file_that_is_gone_is_seen() -> None:
+    page = "`tiling/chips.py`, `tiling/chip.py`, `tiling/`: `python -m ascend_kernels.emits`"
+    assert absent_from(page) == ["tiling/chip.py", "ascend_kernels/emits.py"]
 
 
 def test_a_circle_is_seen() -> None:
@@ -272,7 +302,15 @@ def test_long_files_and_repeated_names_are_seen(tmp_path: Path) -> None:
     assert repeated_names(more) == ["a"]
 
 
-@pytest.mark.parametrize("word", ["What", "How", "Where", "Which", "Why", "When"])
-def test_a_docstring_that_asks_is_seen(word: str) -> None:
-    code = f'"""Whatever."""\nclass A:\n    def f(self):\n        """{word} it is."""\n'
-    assert questions(ast.parse(code)) == [(3, f"{word} it is.")]
+@pytest.mark.parametrize(
+    ("text", "is_refused"),
+    [
+        *((f"{word} it is.", True) for word in ("What", "Whether", "How", "Whose", "Tells if")),
+        ("Returns what it takes.", True),
+        ("Whatever it takes, and a what-if.", False),
+    ],
+)
+def test_a_docstring_that_asks_is_seen(text: str, is_refused: bool) -> None:
+    code = f'class A:\n    x = 1\n    """{text}"""\n    def f(self):\n        "{text}\\n..."\n'
+    assert [*first_lines(ast.parse(code))] == [(3, text), (5, text)]
+    assert bool(QUESTION.match(text) or WHAT.match(text)) is is_refused

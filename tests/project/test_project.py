@@ -48,7 +48,7 @@ def python(code: str, *, path: Path, cwd: Path) -> str:
 
 
 def needs_extras(path: Path) -> bool:
-    """Tells whether a module imports something at once that is not required."""
+    """True if a module imports something at once that is not required."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     at_once = ast.Module(body=[n for n in tree.body if isinstance(n, (ast.Import, ast.ImportFrom))])
     names = {name.split(".")[0] for _, name in imported(at_once, package=module_name(path))}

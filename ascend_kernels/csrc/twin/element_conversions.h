@@ -97,11 +97,11 @@ inline uint32_t narrowed(uint32_t code) {
         const uint32_t shift = std::min(lacks, kMostShift - cut) + cut;
         kept = (binades << F::man_bits) + rounded<mode>(x.significand(), shift, x.negative);
     }
-    // Whatever exceeds the largest number rounds like the midpoint between its code and the next,
-    // which is that of infinity. (IEEE 754 7.4. The largest code is odd, so RINT and ODD fit too.)
+    // Whatever is beyond the largest number rounds like what is above the midpoint between its code
+    // and the next, which is that of infinity. (IEEE 754 7.4. The largest code is odd, so ODD fits.)
     uint32_t limit = F::max_code;
     if constexpr (inf_nan) {
-        limit = rounded<mode>(2 * F::max_code + 1, uint32_t{1}, x.negative);
+        limit = rounded<mode>(4 * F::max_code + 3, uint32_t{2}, x.negative);
         limit = select(x.is_inf(), F::inf_code, limit);
     }
     kept = std::min(kept, limit) | (x.negative & F::sign_code);

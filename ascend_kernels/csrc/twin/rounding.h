@@ -27,25 +27,26 @@ constexpr Word select(Word mask, Word chosen, Word otherwise) {
 
 // The threshold of a mode: the greatest fraction, the point on its left, that it rounds toward zero.
 //
-//     1 0 0 ... 0  one half; just below it where ties count too
-//     0 0 0 ... 0  any fraction but zero exceeds it
-//     1 1 1 ... 1  none does
+//     0 0 0 ... 0  NOTHING      any fraction but zero exceeds it
+//     0 1 1 ... 1  BELOW_HALF   a tie does
+//     1 0 0 ... 0  HALF         whatever is above a tie does
+//     1 1 1 ... 1  ALL          none does
+//
+// The differences are constants: of RINT there is left HALF - odd, of FLOOR ~negative.
 template <class Word>
 [[gnu::always_inline]] constexpr Word threshold(RoundMode mode, Word odd, Word negative) {
-    constexpr Word half = ~(~Word{0} >> 1);
+    constexpr Word NOTHING = 0, ALL = ~NOTHING, BELOW_HALF = ALL >> 1, HALF = ~BELOW_HALF;
+    const auto by_sign = [negative](Word plus, Word minus) {
+        return plus ^ (negative & (plus ^ minus));
+    };
     switch (mode) {
-        case RoundMode::RINT:  // to nearest, ties to even
-            return half - odd;
-        case RoundMode::ROUND:  // to nearest, ties away from zero
-            return half - 1;
-        case RoundMode::FLOOR:  // toward minus infinity
-            return ~negative;
-        case RoundMode::CEIL:  // toward plus infinity
-            return negative;
-        case RoundMode::TRUNC:  // toward zero
-            return ~Word{0};
-        case RoundMode::ODD:  // inexact results become odd (von Neumann)
-            return Word{0} - odd;
+#define PYPTO_TWIN_CASE(name, even_plus, even_minus, odd_plus, odd_minus) \
+    case RoundMode::name: {                                               \
+        const Word if_even = by_sign(even_plus, even_minus);              \
+        return if_even + odd * (by_sign(odd_plus, odd_minus) - if_even);  \
+    }
+        PYPTO_TWIN_THRESHOLDS(PYPTO_TWIN_CASE)
+#undef PYPTO_TWIN_CASE
     }
     __builtin_unreachable();
 }

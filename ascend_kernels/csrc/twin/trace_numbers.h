@@ -14,6 +14,15 @@
     X(TRUNC) \
     X(ODD)
 
+// Their thresholds by last kept bit and sign: X(name, even +, even -, odd +, odd -).
+#define PYPTO_TWIN_THRESHOLDS(X) \
+    X(RINT, HALF, HALF, BELOW_HALF, BELOW_HALF) \
+    X(ROUND, BELOW_HALF, BELOW_HALF, BELOW_HALF, BELOW_HALF) \
+    X(FLOOR, ALL, NOTHING, ALL, NOTHING) \
+    X(CEIL, NOTHING, ALL, NOTHING, ALL) \
+    X(TRUNC, ALL, ALL, ALL, ALL) \
+    X(ODD, NOTHING, NOTHING, ALL, ALL)
+
 // AscendC's types by the numbers of their formats: X(type, number).
 #define PYPTO_TWIN_FORMATS(X) \
     X(float, 0) \

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from ascend_kernels.schedule.parts import COPIES, Buffer, TileOperand, TileOperation, lives
 from ascend_kernels.schedule.planner.issues import Issue, Issues, Tensor, views_of
 from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
-from ascend_kernels.schedule.planner.order import Step
+from ascend_kernels.schedule.planner.order import OrderEntry
 from ascend_kernels.schedule.planner.spills import Spills
 from ascend_kernels.schedule.scalars import Scalar
 from tiling.free_space import FreeSpace
@@ -55,7 +55,7 @@ class IssuedLeaf:
     copies: tuple[Copy, ...]
 
 
-def issued(graph: LeafGraph, order: Sequence[Step], ub_bytes: int) -> IssuedLeaf:
+def issued(graph: LeafGraph, order: Sequence[OrderEntry], ub_bytes: int) -> IssuedLeaf:
     """Run the two rounds and give each buffer its address.
 
     Args:
@@ -66,8 +66,8 @@ def issued(graph: LeafGraph, order: Sequence[Step], ub_bytes: int) -> IssuedLeaf
     Raises:
         ValueError: an operation, or the buffers that live at one moment, do not fit.
     """
-    _check_each(graph, ub_bytes)
     issues = Issues(graph, order)
+    _check_each(issues, ub_bytes)
     spills = Spills(issues)
     _one_after_another(issues, spills, ub_bytes)
     issues.link()
@@ -76,21 +76,26 @@ def issued(graph: LeafGraph, order: Sequence[Step], ub_bytes: int) -> IssuedLeaf
     return _leaf_of(graph, _needed(rounds.started), rounds.addresses, issues.sizes)
 
 
-def _check_each(graph: LeafGraph, ub_bytes: int) -> None:
-    sizes = graph.buffer_bytes
-    for each in sorted(graph.operations, key=lambda one: not one.line):  # a copy has no line
-        reads = {tile.buffer for tile in each.inputs if tile.buffer is not None}
-        writes = {tile.buffer for tile in each.outputs if tile.buffer is not None} - reads
-        read, written = (sum(map(sizes.__getitem__, buffers)) for buffers in (reads, writes))
-        if read + written > ub_bytes:
+def _check_each(issues: Issues, ub_bytes: int) -> None:
+    """Refuse an operation whose operands do not fit, one with a line before copies for it."""
+    for issue in sorted(
+        issues.order, key=lambda each: not (each.operation and each.operation.line)
+    ):
+        held = {
+            tensor.buffer: (tensor.writers or [issue])[0]
+            for tensor in (*issue.writes, *issue.reads)
+            if tensor.buffer is not None
+        }
+        if sum(map(issues.sizes.__getitem__, held)) > ub_bytes:
+            parts = ", ".join(f"{issues.sizes[k]} B of {each.text}" for k, each in held.items())
             raise ValueError(
-                f"{each.opcode}{each.at} reads {read} B and writes {written} B of UB, which has "
-                f"{ub_bytes}; a smaller tile would fit"
+                f"{issue.text} holds {parts} in UB, which has {ub_bytes} B; a smaller tile would "
+                "fit"
             )
 
 
 def _one_after_another(issues: Issues, spills: Spills, ub_bytes: int) -> None:
-    """Make room by spills where what lives at once in the first order does not fit."""
+    """Make room by spills where buffers alive at once in the first order do not fit."""
     space = FreeSpace(ub_bytes)
     spills.begin()
     place = 0
@@ -183,7 +188,7 @@ class _Pipes:
         heapq.heappush(self._ready[pipe], issue.rank)
 
     def _make_room(self) -> None:
-        """Spill while every pipe is idle; what is new takes its place in the queues."""
+        """Spill while every pipe is idle; new issues take their places in the queues."""
         issues, spills = self._issues, self._spills
         waiting = [issues.order[rank] for rank in sorted(self._allocations)]
         made = spills.make_room(waiting[0], self._space)

@@ -1,8 +1,8 @@
 """The issues of a leaf: operations and allocations, whose tensors spills exchange.
 
-Only the planning of one leaf changes these; what goes in and what comes out is frozen. The names
-are those of upstream pypto at tag r0.2.0, framework/src/passes/block_graph_pass/schedule_ooo/
-scheduler.h:44 to 92.
+An issue is an entry of the issue queue, as where a processor issues instructions out of order; the
+term is the one of upstream pypto at tag r0.2.0, framework/src/passes/block_graph_pass/schedule_ooo/
+scheduler.h:44 to 92. Only the planning of one leaf changes these; its input and output are frozen.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from ascend_kernels.schedule.parts import TileOperand, TileOperation
 from ascend_kernels.schedule.planner.leaf_graph import LeafGraph, operation_cycles
-from ascend_kernels.schedule.planner.order import Allocation, Step
+from ascend_kernels.schedule.planner.order import Allocation, OrderEntry
 
 VIEWS = ("VIEW",)
 """They are kept aside and issued with the first operation that reads them."""
@@ -37,7 +37,7 @@ class Tensor:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Issue:
-    """One operation, or the allocation of a buffer.
+    """An operation, or the allocation of a buffer, that waits to be issued or was.
 
     Attributes:
         number: in the order of making.
@@ -74,6 +74,16 @@ class Issue:
     def is_view(self) -> bool:
         return self.opcode in VIEWS
 
+    @property
+    def text(self) -> str:
+        """The opcode with its line; of a copy, which has none, that of what it is made for."""
+        if self.operation is None:
+            return "an allocation"
+        near = (each.operation for each in (self, *self.followers.values(), *self.needs.values()))
+        named = next((each for each in near if each is not None and each.line), self.operation)
+        text = f"{named.opcode}{named.at}"
+        return text if named is self.operation else f"{self.opcode} for {text}"
+
 
 class Issues:
     """All issues of a leaf in their order.
@@ -83,7 +93,7 @@ class Issues:
         order: as `first_order` gives it.
     """
 
-    def __init__(self, graph: LeafGraph, order: Sequence[Step]) -> None:
+    def __init__(self, graph: LeafGraph, order: Sequence[OrderEntry]) -> None:
         self._made = 0
         self.sizes = graph.buffer_bytes
         self.order: list[Issue] = []
@@ -122,7 +132,7 @@ class Issues:
         return number
 
     def insert(self, issue: Issue, rank: int) -> None:
-        """Put an issue at a place, before what is there."""
+        """Insert an issue before the one at a place."""
         self.order.insert(rank, issue)
         self._rank()
 
@@ -195,10 +205,12 @@ def _buffers(issue: Issue) -> list[int]:
 
 def _issues_of(graph: LeafGraph) -> list[Issue]:
     tensors: dict[int, Tensor] = {}
+    in_gm: dict[int, list[Issue]] = {}
 
     def tensor_of(operand: TileOperand, number: int) -> Tensor:
-        if operand.buffer is None:
-            return Tensor(operand=operand, buffer=None)
+        if operand.buffer is None:  # every copy is an access of its own
+            writers = [] if number < 0 else in_gm.setdefault(number, [])
+            return Tensor(operand=operand, buffer=None, writers=writers)
         return tensors.setdefault(number, Tensor(operand=operand, buffer=operand.buffer))
 
     made = []

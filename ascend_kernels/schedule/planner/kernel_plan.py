@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ from ascend_kernels.schedule.planner.leaf_plan import PlannedLeaf, plan_leaf
 from ascend_kernels.schedule.planner.subgraphs import TiledKernel
 from ascend_kernels.schedule.planner.tile_graph import PlanError, TileGraph
 from ascend_kernels.schedule.planner.tiled_kernel import tiled_kernel
-from ascend_kernels.schedule.schedule import Schedule
+from ascend_kernels.schedule.schedule import PLANNER, Schedule
 from simulator.numbers.formats import Format
 from tiling.chips import Chip
 from tiling.grid import Shape
@@ -26,7 +27,7 @@ def planned_schedule(
     release: str,
     chip: Chip,
 ) -> Schedule:
-    """Plan a kernel as upstream's compiler does.
+    """Plan a kernel as upstream's compiler does; of equal ones the schedule is kept.
 
     Args:
         graphs: its operations over whole tensors, with AutoCast's casts; one graph for each run of
@@ -40,6 +41,21 @@ def planned_schedule(
         PlanError: an operation that is not planned, more in UB at one moment than it holds, or a
             kernel without an operation; names operation and line.
     """
+    given = tuple(tensors.items())
+    return _planned(tuple(graphs), repr(graphs), given, kernel=kernel, release=release, chip=chip)
+
+
+@functools.lru_cache(maxsize=32)
+def _planned(
+    graphs: tuple[TileGraph, ...],
+    text: str,  # -0.0 is told from 0.0 in it
+    given: tuple[tuple[str, tuple[Format, Shape]], ...],
+    *,
+    kernel: str,
+    release: str,
+    chip: Chip,
+) -> Schedule:
+    tensors = dict(given)
     for name, (_, shape) in tensors.items():
         if min(shape, default=0) < 1:
             raise PlanError(
@@ -63,7 +79,7 @@ def planned_schedule(
         kernel=kernel,
         release=release,
         chip=chip.name,
-        origin="planner",
+        origin=PLANNER,
         parameters=_parameters(tensors, tiled),
         leaves=tuple(each.leaf for each in leaves),
         bodies=tuple(bodies),

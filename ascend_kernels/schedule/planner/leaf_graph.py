@@ -27,7 +27,8 @@ class LeafGraph:
     Attributes:
         operations: each behind those that it needs, in upstream's order of the leaf function,
             without reshapes in GM, which do nothing; operands in UB name a buffer.
-        reads, writes: of each operation, for each operand, the number of its tensor; in GM any.
+        reads, writes: of each operation, for each operand, the number of its tensor; -1 of one in
+            GM that the leaf does not both write and read.
             Parts that are assembled, and views, are tensors of their own in one buffer.
         gm_tensors: of each access of the operations, a number of the tensor in GM.
     """
@@ -99,7 +100,8 @@ class LeafGraph:
         found: dict[int, tuple[int, ...]] = {}
         for index, numbers in enumerate(self.writes):
             for number in numbers:
-                found[number] = (*found.get(number, ()), index)
+                if number >= 0:
+                    found[number] = (*found.get(number, ()), index)
         return found
 
     @property

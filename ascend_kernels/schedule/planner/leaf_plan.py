@@ -17,7 +17,7 @@ from ascend_kernels.schedule.planner.syncs import with_syncs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedLeaf:
-    """A leaf, and what its copies move.
+    """A leaf, and the tensors that its copies move.
 
     Attributes:
         leaf: with addresses and syncs; its copies are numbered in the order of issue.

@@ -22,16 +22,16 @@ class Allocation:
     buffer: int
 
 
-Step = int | Allocation
+OrderEntry = int | Allocation
 """An operation by its place in the graph, or an allocation."""
 _ALLOCATION, _COPY_IN, _OTHER = 0, 2, 10
-"""The classes in which what an operation needs is sorted; the last is visited first."""
+"""The classes by which the needs of an operation are sorted; the last is visited first."""
 _ASSEMBLE, _COPY_OUT, _LATER = 0, 1, 2
-"""The classes of what is ready; the first goes first."""
+"""The classes of ready entries; the first goes first."""
 _FIRST: Final = {"ASSEMBLE": _ASSEMBLE, "COPY_OUT": _COPY_OUT}
 
 
-def first_order(graph: LeafGraph, allocations: Sequence[int]) -> tuple[Step, ...]:
+def first_order(graph: LeafGraph, allocations: Sequence[int]) -> tuple[OrderEntry, ...]:
     """Order operations so that few buffers live at once.
 
     From each operation that nothing needs, the deepest first, all that it needs is visited: the
@@ -42,7 +42,7 @@ def first_order(graph: LeafGraph, allocations: Sequence[int]) -> tuple[Step, ...
         graph: operations whose buffers are shared.
         allocations: the buffers, as `allocation_order` gives them.
     """
-    steps: list[Step] = [Allocation(buffer=each) for each in allocations]
+    steps: list[OrderEntry] = [Allocation(buffer=each) for each in allocations]
     base = len(steps)
     place = {buffer: index for index, buffer in enumerate(allocations)}
     needs: list[set[int]] = [set() for _ in steps]
@@ -50,12 +50,7 @@ def first_order(graph: LeafGraph, allocations: Sequence[int]) -> tuple[Step, ...
     for index, operation in enumerate(graph.operations):
         steps.append(index)
         needs.append(
-            {
-                base + writer
-                for number, each in zip(graph.reads[index], operation.inputs, strict=True)
-                if each.buffer is not None
-                for writer in writers[number]
-            }
+            {base + writer for number in graph.reads[index] for writer in writers.get(number, ())}
             | {place[each.buffer] for each in operation.outputs if each.buffer is not None}
         )
     visited = _visited(needs, [_class_of(graph.operations, step) for step in steps])
@@ -75,7 +70,7 @@ def first_order(graph: LeafGraph, allocations: Sequence[int]) -> tuple[Step, ...
 
     ready = [entry(index) for index, count in enumerate(missing) if not count]
     heapq.heapify(ready)
-    found: list[Step] = []
+    found: list[OrderEntry] = []
     while ready:
         *_, index = heapq.heappop(ready)
         found.append(steps[index])
@@ -86,7 +81,7 @@ def first_order(graph: LeafGraph, allocations: Sequence[int]) -> tuple[Step, ...
     return tuple(found)
 
 
-def _class_of(operations: Sequence[TileOperation], step: Step) -> int:
+def _class_of(operations: Sequence[TileOperation], step: OrderEntry) -> int:
     if isinstance(step, Allocation):
         return _ALLOCATION
     return _COPY_IN if operations[step].opcode == "COPY_IN" else _OTHER

@@ -88,7 +88,7 @@ class _Operations:
 
 
 class _Joined:
-    """Operations joined in nodes: by pairs, and with what lies between two of a node."""
+    """Operations joined in nodes: by pairs, and with those on a way between two of a node."""
 
     def __init__(self, operations: _Operations, pairs: Iterable[tuple[int, int]]) -> None:
         self._parents = list(range(len(operations.nodes)))
@@ -125,7 +125,7 @@ class _Joined:
         return list(found.values())
 
     def _between(self, operations: _Operations, members: list[int]) -> list[int]:
-        """The members and what lies on a way from one to another; [] where nothing does."""
+        """The members and the nodes on a way from one to another; [] without such nodes."""
         low, high = min(members), max(members)
         reached: set[int] = set()
         stack = list(members)
@@ -193,7 +193,7 @@ def _glued(operations: _Operations) -> Iterable[tuple[int, int]]:
 
 
 def _identities(operations: _Operations) -> list[Hashable]:
-    """By operation, what makes it equal to another: all before it and all after it.
+    """By operation, the key by which it equals another: all before it and all after it.
 
     A tree of one PAIR opcode counts as one (supernode_graph_builder.cpp:644-765). What is not known
     yet when its turn comes counts as nothing, as there.

@@ -23,10 +23,12 @@ def with_shared_buffers(graph: LeafGraph) -> LeafGraph:
 
     The first input does whose buffer has the same size, elements of as many bytes, and one reader
     (merge_src_dst_buffer.cpp:223 to 287). A tensor that is assembled into its own buffer keeps it.
+    A reshaped one is in that of its operand from the start, so it counts as one with two readers.
 
     Raises:
         ValueError: an opcode has no row, so nothing is known of it.
     """
+    graph = _with_reshapes_in_place(graph)
     sizes: dict[int, int] = {}
     readers: dict[int, set[int]] = {}
     assembled: set[int] = set()
@@ -64,6 +66,20 @@ def with_shared_buffers(graph: LeafGraph) -> LeafGraph:
             operation = replace(operation, inputs=inputs, outputs=outputs)
         made.append(operation)
     return replace(graph, operations=tuple(made))
+
+
+def _with_reshapes_in_place(graph: LeafGraph) -> LeafGraph:
+    held: dict[int, int] = {}
+    made = []
+    for operation in graph.operations:
+        inputs = tuple(_in_buffer(each, held) for each in operation.inputs)
+        if operation.opcode == "RESHAPE":
+            (source,), (result,) = inputs, operation.outputs
+            if source.buffer is not None and result.buffer is not None:
+                held[result.buffer] = source.buffer
+        outputs = tuple(_in_buffer(each, held) for each in operation.outputs)
+        made.append(replace(operation, inputs=inputs, outputs=outputs))
+    return replace(graph, operations=tuple(made)) if held else graph
 
 
 def allocation_order(graph: LeafGraph) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Making room in UB: what is used latest is copied out, and in again before that.
+"""Spilling from UB: the tensor whose next use is latest is copied out, and in before that use.
 
 A tensor that was copied in from GM is only copied in again.
 
@@ -16,6 +16,7 @@ from ascend_kernels.schedule.parts import TileOperand, TileOperation
 from ascend_kernels.schedule.planner.issues import Issue, Issues, Tensor, follow
 from ascend_kernels.schedule.planner.leaf_graph import SPILL_CYCLES
 from ascend_kernels.schedule.planner.shared_buffers import hash_order
+from ascend_kernels.schedule.schedule import RELEASE
 from tiling.free_space import FreeSpace
 
 
@@ -92,15 +93,15 @@ class Spills:
         return made
 
     def full(self, wanted: Issue, space: FreeSpace) -> str:
-        """Say what does not fit, and what is in UB at that moment."""
+        """Name the buffer that does not fit, and those in UB at that moment."""
         (buffer,) = wanted.buffers
         target = next(iter(wanted.followers.values()), wanted)
         held = ", ".join(
-            f"{stop - start} B of {_called(self.holders[each])}"
+            f"{stop - start} B of {self.holders[each].text}"
             for each, (start, stop) in space.held.items()
         )
         return (
-            f"{_called(target)} needs {self._issues.sizes[buffer]} B more in UB, where there are "
+            f"{target.text} needs {self._issues.sizes[buffer]} B more in UB, where there are "
             f"{held}; a smaller tile would fit"
         )
 
@@ -123,8 +124,8 @@ class Spills:
     ) -> None:
         if holder.opcode == "ASSEMBLE":
             raise ValueError(
-                f"{_called(holder)}: what is assembled in UB would be spilled, which upstream's "
-                "release 0.2.0 copies in again from wrong addresses; a smaller tile would fit"
+                f"{holder.text}: what is assembled in UB would be spilled, which upstream's "
+                f"release {RELEASE} copies in again from wrong addresses; a smaller tile would fit"
             )
         issues = self._issues
         tensor = next(each for each in holder.writes if each.buffer == buffer)
@@ -175,7 +176,7 @@ class Spills:
         return stored
 
     def _read_from(self, copy: Issue, holder: Issue, moved: Tensor, buffer: int) -> None:
-        """Let what still reads the spilled tensor read what is copied in again."""
+        """Let later readers of the spilled tensor read the copy of it that is read back."""
         for each in tuple(holder.followers.values()):
             if each.is_done or buffer not in each.buffers:
                 continue
@@ -189,7 +190,7 @@ class Spills:
                     _move_views(tensor, holder, moved)
 
     def _rename(self, old: int, new: int, allocation: Issue) -> None:
-        """Let what is not done use the new buffer."""
+        """Let issues that are not done use the new buffer."""
         self.uses[new] = self.uses[old] + 2
         self.uses[old] = 0
         for each in self._issues.order:
@@ -217,7 +218,7 @@ def _operands_beside(wanted: Issue) -> set[int]:
 
 
 def _move_views(tensor: Tensor, holder: Issue, moved: Tensor) -> None:
-    """Let views of a spilled tensor view what is copied in again."""
+    """Let views of a spilled tensor view the copy of it that is read back."""
     for writer in tensor.writers:
         if writer.is_view:
             if holder in writer.reads[0].writers:
@@ -225,9 +226,3 @@ def _move_views(tensor: Tensor, holder: Issue, moved: Tensor) -> None:
             else:
                 _move_views(writer.reads[0], holder, moved)
             tensor.buffer = writer.reads[0].buffer
-
-
-def _called(issue: Issue) -> str:
-    if issue.operation is None:
-        return "an allocation"
-    return f"{issue.opcode}{issue.operation.at}"

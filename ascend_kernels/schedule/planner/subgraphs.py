@@ -1,4 +1,4 @@
-"""From subgraphs to leaves and tasks: temporaries between them, copies, what is common, padding.
+"""From subgraphs to leaves and tasks: temporaries, copies, leaves in common, padding.
 
 Paths below are those of upstream pypto at tag r0.2.0, framework/src/passes.
 """
@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ascend_kernels.schedule.parts import (
+    COPIES,
+    OUTWARD,
     Access,
     Body,
     Task,
@@ -19,6 +21,7 @@ from ascend_kernels.schedule.parts import (
 )
 from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
 from ascend_kernels.schedule.planner.tile_graph import (
+    BLOCK_BYTES,
     Attributes,
     Memory,
     Node,
@@ -34,7 +37,6 @@ from simulator.machine.tile_opcodes import TILE_OPCODES
 from tiling.grid import Shape
 from tiling.ub import round_up
 
-_BLOCK_BYTES: Final = 32
 _ROW_BLOCKS: Final = 8
 _WIDENED: Final = frozenset(
     (
@@ -233,18 +235,18 @@ def padded(graph: TileGraph, parts: Mapping[int, _Part]) -> Mapping[int, Shape]:
         visited.add(tensor)
         *outer, last = found[parts[tensor].raw]
         if node.opcode in _WHOLE_REPEATS and outer:
-            blocks = last * graph.tensors[tensor].format.dtype.itemsize // _BLOCK_BYTES
+            blocks = last * graph.tensors[tensor].format.dtype.itemsize // BLOCK_BYTES
             outer[-1] += -(-_ROW_BLOCKS // blocks) - 1
             found[parts[tensor].raw] = (*outer, last)
     return found
 
 
 def _padded_row(graph: TileGraph, node: Node, tensor: TileTensor) -> int:
-    block_elems = _BLOCK_BYTES // tensor.format.dtype.itemsize
+    block_elems = BLOCK_BYTES // tensor.format.dtype.itemsize
     lasts = [graph.tensors[each].shape[-1] for each in node.inputs]
     last = tensor.shape[-1]
     if node.opcode in _WIDENED:
-        first_elems = _BLOCK_BYTES // graph.tensors[node.inputs[0]].format.dtype.itemsize
+        first_elems = BLOCK_BYTES // graph.tensors[node.inputs[0]].format.dtype.itemsize
         if min(lasts) > first_elems:
             last = max(lasts)
     return round_up(last, block_elems)
@@ -270,6 +272,7 @@ def split(graph: TileGraph, name: str) -> TiledKernel:
     """
     raw = parts_of_raw(graph)
     shapes = padded(graph, raw)
+    _check_reshapes(graph, raw, shapes)
     parts: dict[int, list[Node]] = {}
     for node in graph.nodes:
         parts.setdefault(node.subgraph, []).append(node)
@@ -281,11 +284,14 @@ def split(graph: TileGraph, name: str) -> TiledKernel:
     for _, nodes in sorted(parts.items()):
         ordered = in_order(nodes)
         walked, identity = _walk(graph, ordered, raw, shapes)
-        if [each.opcode for each in ordered] == ["RESHAPE"]:
+        in_gm = [each for each in ordered if _is_in_gm(graph, each)]
+        if in_gm and len(in_gm) < len(ordered):
+            raise PlanError(f"{in_gm[0].place}: a reshape in GM inside a task is not planned")
+        if in_gm:
             tasks.append((None, ()))
             continue
         leaf = leaves.setdefault(identity, len(made))
-        copies = [each for each in walked if each.opcode in ("COPY_IN", "COPY_OUT")]
+        copies = [each for each in walked if each.opcode in COPIES]
         if leaf == len(made):
             made.append(_leaf(graph, ordered, raw, shapes))
             places = [each.number for each in ordered if each in copies]
@@ -295,6 +301,29 @@ def split(graph: TileGraph, name: str) -> TiledKernel:
             accesses[place] = _access(graph, node, temporaries)
         tasks.append((leaf, tuple(each for each in accesses if each is not None)))
     return TiledKernel(leaves=tuple(made), bodies=(_body(graph, name, tasks, temporaries),))
+
+
+def _is_in_gm(graph: TileGraph, node: Node) -> bool:
+    """True for a reshape in GM, where nothing moves."""
+    return node.opcode == "RESHAPE" and graph.tensors[node.inputs[0]].memory is not Memory.UB
+
+
+def _check_reshapes(
+    graph: TileGraph, raw: Mapping[int, _Part], padded: Mapping[int, Shape]
+) -> None:
+    """Refuse reshapes in UB of padded rows, which upstream takes through GM.
+
+    Raises:
+        PlanError: names the reshape.
+    """
+    for node in graph.nodes:
+        for tensor in (*node.inputs, *node.outputs) if node.opcode == "RESHAPE" else ():
+            shape = graph.tensors[tensor].shape
+            if tensor in raw and padded[raw[tensor].raw][-1] != shape[-1]:
+                raise PlanError(
+                    f"{node.place}: a reshape of {list(shape)}, whose rows are not whole 32 B "
+                    "blocks, is not planned"
+                )
 
 
 def _temporaries(graph: TileGraph, body: str) -> Mapping[int, Temporary]:
@@ -307,7 +336,7 @@ def _temporaries(graph: TileGraph, body: str) -> Mapping[int, Temporary]:
     names = {tensor: f"{body} temporary {place}" for place, tensor in enumerate(tensors)}
     aliases = {}
     for node in graph.nodes:
-        if node.opcode == "RESHAPE":
+        if _is_in_gm(graph, node):
             source, target = node.inputs[0], node.outputs[0]
             if target not in names:
                 source, target = target, source
@@ -329,7 +358,7 @@ def _walk(
     raw: Mapping[int, _Part],
     shapes: Mapping[int, Shape],
 ) -> tuple[list[Node], Hashable]:
-    """The nodes as they are met from the results on, and what makes subgraphs equal."""
+    """The nodes as they are met from the results on, and the key by which subgraphs are equal."""
     made = producers(nodes)
     numbers: dict[int, int] = {}
     met: dict[int, Node] = {}
@@ -347,8 +376,9 @@ def _walk(
             if node.number in met:
                 continue
             met[node.number] = node
-            offset = () if "COPY" in node.opcode else node.attributes.offset
-            asked = replace(node.attributes, file="", line=0, offset=offset)
+            offset = () if node.opcode in COPIES else node.attributes.offset
+            # As text, for 0.0 == -0.0.
+            asked = repr(replace(node.attributes, file="", line=0, offset=offset))
             text.append((node.opcode, asked, node.outputs.index(tensor)))
             for each in node.inputs:
                 meet(each)
@@ -367,14 +397,20 @@ def _leaf(
     shapes: Mapping[int, Shape],
 ) -> LeafGraph:
     operations = []
-    computed = [node for node in nodes if node.opcode != "RESHAPE"]
+    computed = [node for node in nodes if not _is_in_gm(graph, node)]
     tensors: dict[int, int] = {}
     in_gm: dict[int, int] = {}
     gm_tensors: list[int] = []
+    read = {each for node in computed for each in node.inputs}
+    written = {each for node in computed for each in node.outputs}
 
     def numbers(operands: Sequence[int]) -> tuple[int, ...]:
+        """Of what the leaf itself reads and writes; that of GM may be both."""
         return tuple(
-            tensors.setdefault(each, len(tensors)) if each in raw else -1 for each in operands
+            tensors.setdefault(each, len(tensors))
+            if each in raw or (each in read and each in written)
+            else -1
+            for each in operands
         )
 
     for node in computed:
@@ -406,6 +442,7 @@ def _leaf(
                 scalar=asked.scalar,
                 scalar_first=asked.scalar_first,
                 axis=asked.axis,
+                axes=asked.axes,
                 function=asked.function,
                 file=asked.file,
                 line=asked.line,
@@ -421,11 +458,16 @@ def _leaf(
 
 def _access(graph: TileGraph, node: Node, temporaries: Mapping[int, Temporary]) -> Access:
     inner, outer = node.outputs[0], node.inputs[0]
-    if node.opcode == "COPY_OUT":
+    if node.opcode in OUTWARD:
         inner, outer = outer, inner
-    held = graph.tensors[outer]
+    held, shape = graph.tensors[outer], graph.tensors[inner].shape
+    if node.attributes.axes:
+        first, second = node.attributes.axes
+        turned = list(shape)
+        turned[first], turned[second] = shape[second], shape[first]
+        shape = tuple(turned)
     name = held.name or temporaries[outer].name
-    return Access(tensor=name, offset=node.attributes.offset, shape=graph.tensors[inner].shape)
+    return Access(tensor=name, offset=node.attributes.offset, shape=shape)
 
 
 def _body(
@@ -434,7 +476,7 @@ def _body(
     tasks: Sequence[tuple[int | None, tuple[Access, ...]]],
     temporaries: Mapping[int, Temporary],
 ) -> Body:
-    """The tasks in an order that their data allows, each with those that read what it writes."""
+    """The tasks in an order that their data allows, each with the readers of its results."""
     made = producers(graph.nodes)
     before: list[set[int]] = [set() for _ in tasks]
     for node in graph.nodes:

@@ -8,25 +8,28 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
 from ascend_kernels.schedule.planner.tile_graph import (
+    BLOCK_BYTES,
+    REPEAT_BYTES,
     Attributes,
     Node,
     PlanError,
     TileGraph,
     TileTensor,
 )
-from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
+from simulator.machine.tile_opcodes import TILE_OPCODES, TileOpcode, TileWork
 from simulator.numbers.formats import BF16, FP16, FP32, INT8, UINT8, Format
 from tiling.grid import Shape
 from tiling.ub import round_up
 
-_BLOCK_BYTES: Final = 32
-_REPEAT_BYTES: Final = 256
+Scratch = Callable[[Shape, Format], tuple[TileTensor, ...]]
+_BLOCK_ELEMS: Final = 8
+"""Of FP32."""
 _COMPARED_BYTES: Final = 4096
 _CHOSEN_ELEMS: Final = 1024
 _NEGATED_ELEMS: Final = 2048
@@ -40,51 +43,72 @@ def _as_selected(fmt: Format) -> int:
     return _element_bytes(FP32 if fmt in (FP32, BF16) else FP16)
 
 
-def _compared(blocks: int) -> Callable[[Shape, Format], TileTensor]:
-    def scratch(tile: Shape, fmt: Format) -> TileTensor:
-        bits_bytes = round_up(_COMPARED_BYTES // _element_bytes(fmt) // 8, _BLOCK_BYTES)
-        size_bytes = bits_bytes + 3 * _COMPARED_BYTES + blocks * _BLOCK_BYTES
-        return TileTensor(format=UINT8, shape=(size_bytes,))
+def _compared(blocks: int) -> Scratch:
+    def scratch(tile: Shape, fmt: Format) -> tuple[TileTensor, ...]:
+        item = _element_bytes(FP32 if fmt is BF16 else fmt)
+        bits_bytes = round_up(_COMPARED_BYTES // item // 8, BLOCK_BYTES)
+        size_bytes = bits_bytes + 3 * _COMPARED_BYTES + blocks * BLOCK_BYTES
+        return (TileTensor(format=UINT8, shape=(size_bytes,)),)
 
     return scratch
 
 
-def _chosen(tile: Shape, fmt: Format) -> TileTensor:
-    size_bytes = 2 * _CHOSEN_ELEMS * (_element_bytes(FP16) + _as_selected(fmt)) + 128 + _BLOCK_BYTES
-    return TileTensor(format=UINT8, shape=(size_bytes,))
+def _chosen(tile: Shape, fmt: Format) -> tuple[TileTensor, ...]:
+    size_bytes = 2 * _CHOSEN_ELEMS * (_element_bytes(FP16) + _as_selected(fmt)) + 128 + BLOCK_BYTES
+    return (TileTensor(format=UINT8, shape=(size_bytes,)),)
 
 
-def _negated(tile: Shape, fmt: Format) -> TileTensor:
+def _negated(tile: Shape, fmt: Format) -> tuple[TileTensor, ...]:
     used_bytes = _NEGATED_ELEMS * (2 + 2 * _as_selected(fmt)) + _NEGATED_ELEMS // 8 + 8
-    return TileTensor(format=INT8, shape=(round_up(used_bytes, _BLOCK_BYTES),))
+    return (TileTensor(format=INT8, shape=(round_up(used_bytes, BLOCK_BYTES),)),)
 
 
-def _rounded(tile: Shape, fmt: Format) -> TileTensor:
-    block_elems = _BLOCK_BYTES // _element_bytes(FP32)
-    if fmt is FP32:
-        return TileTensor(format=FP32, shape=(block_elems,))
-    return TileTensor(format=FP32, shape=(tile[-2], round_up(tile[-1], block_elems)))
+def _widened(tile: Shape) -> TileTensor:
+    return TileTensor(format=FP32, shape=(tile[-2], round_up(tile[-1], _BLOCK_ELEMS)))
 
 
-def _both(tile: Shape, fmt: Format) -> TileTensor:
+def _rounded(tile: Shape, fmt: Format) -> tuple[TileTensor, ...]:
+    return (TileTensor(format=FP32, shape=(_BLOCK_ELEMS,)) if fmt is FP32 else _widened(tile),)
+
+
+def _raised(tile: Shape, fmt: Format) -> tuple[TileTensor, ...]:
+    return (*_rounded(tile, fmt), _widened(tile))
+
+
+def _turned(tile: Shape, fmt: Format) -> tuple[TileTensor, ...]:
+    rows, columns = round_up(tile[-2], 16), round_up(tile[-1], BLOCK_BYTES // _element_bytes(fmt))
+    return (TileTensor(format=fmt, shape=(*tile[:-2], rows, columns)),)
+
+
+def _both(tile: Shape, fmt: Format) -> tuple[TileTensor, ...]:
     elems = 64
-    size_bytes = _BLOCK_BYTES + 4 * elems * 4 + elems * 2 + 2 * _BLOCK_BYTES
-    return TileTensor(format=UINT8, shape=(size_bytes,))
+    size_bytes = BLOCK_BYTES + 4 * elems * 4 + elems * 2 + 2 * BLOCK_BYTES
+    return (TileTensor(format=UINT8, shape=(size_bytes,)),)
 
 
-SCRATCH: Final[Mapping[str, Callable[[Shape, Format], TileTensor]]] = MappingProxyType(
+SCRATCH: Final[Mapping[str, Scratch]] = MappingProxyType(
     {
         "CMP": _compared(2),  # interface/operation/vector/compare.cpp:58
         "CMPS": _compared(1),  # interface/operation/vector/compare.cpp:255
         "WHERE_TT": _chosen,  # interface/operation/vector/where.cpp:41
         "WHERE_TS": _chosen,
+        "WHERE_ST": _chosen,
         "LOGICALNOT": _negated,  # interface/operation/vector/math.cpp:42
         "LOGICALAND": _both,  # interface/operation/vector/math.cpp:497
         "ROUND": _rounded,  # interface/operation/vector/math.cpp:1176
+        "EXP2": _raised,  # interface/operation/vector/math.cpp:1089
+        # interface/operation/vector/tensor_transformation.cpp:242
+        "TRANSPOSE_VNCHWCONV": _turned,
     }
 )
-"""The scratch of an operation by the tile of its result and the format of its last operand."""
+"""The scratch of an operation by its tile and the format of its last operand."""
 
+_NO_INSTRUCTION: Final = MappingProxyType(
+    {"REGISTER_COPY": TileOpcode(name="REGISTER_COPY", work=TileWork.ELEMENTS, inside=())}
+)
+"""Opcodes that no leaf has: a later stage leaves them out."""
+_Box = tuple[int, Shape, Shape]
+"""A region, a place in it and extents."""
 _PAIRS: Final = MappingProxyType(
     {"ROWSUM_SINGLE": "PAIRSUM", "ROWMAX_SINGLE": "PAIRMAX", "ROWMIN_SINGLE": "PAIRMIN"}
 )
@@ -127,14 +151,16 @@ class _Cutter:
         self.next_raw = graph.next_raw
         self._reduces = False
         self._node = Node(opcode="", number=-1, inputs=(), outputs=())
+        self._row = TILE_OPCODES["VIEW"]
 
     def take(self, node: Node) -> None:
         """Add the tile operations of a node."""
         self._node = node
-        row = TILE_OPCODES.get(node.opcode)
+        row = _NO_INSTRUCTION.get(node.opcode) or TILE_OPCODES.get(node.opcode)
         rank = max(len(self._regions[each].tensor.shape) for each in node.outputs)
         if row is None:
             raise PlanError(f"{node.place}: how it is cut into tiles is not known")
+        self._row = row
         if row.work is not TileWork.ALIAS and (
             len(node.tile_shape) < rank or min(node.tile_shape[:rank]) < 1
         ):
@@ -153,6 +179,8 @@ class _Cutter:
                 self._expand(node.inputs[0], node.outputs[0])
             case TileWork.ELEMENTS | TileWork.CAST | TileWork.COMPARE | TileWork.FILL:
                 self._elements()
+            case TileWork.TRANSPOSE:
+                self._transpose()
             case _:
                 raise PlanError(f"{node.place}: how it is cut into tiles is not known")
 
@@ -166,7 +194,9 @@ class _Cutter:
             if region.tiles
             else self._tensor(region.tensor)
         )
-        self._emit(node.opcode, [tile], [self._written(target, None)], node.attributes)
+        parts = [each for _, each in self._regions[target].tiles]  # what others assembled there
+        result = parts[0] if parts else self._written(target, None)
+        self._emit(node.opcode, [tile], [result], node.attributes)
 
     def _elements(self) -> None:
         node = self._node
@@ -178,16 +208,47 @@ class _Cutter:
             else self._expand(each, self._region(replace(self._regions[each].tensor, shape=shape)))
             for each in node.inputs
         ]
-        scratch = SCRATCH.get(node.opcode)
-        if scratch is None and TILE_OPCODES[node.opcode].has_scratch:
-            raise PlanError(f"{node.place}: its scratch memory is not known")
         for offset, extent in self._tiles(shape):
             inputs = [(each, offset, extent) for each in operands]
             outputs = [self._written(target, offset, extent)]
-            if scratch is not None:
-                fmt = self._regions[operands[-1]].tensor.format
-                outputs.append(self._tensor(self._raw(scratch(extent, fmt))))
+            if self._row.work is TileWork.COMPARE:
+                inputs = [self._compared(each) for each in inputs]
+            outputs += self._scratch(operands, extent)
             self._operate(node.opcode, inputs, outputs, node.attributes)
+
+    def _compared(self, operand: _Box) -> _Box:
+        """The tile that a comparison reads: of BF16, a cast of it (vector/compare.cpp:33)."""
+        region, _, extent = operand
+        if self._regions[region].tensor.format is not BF16:
+            return operand
+        asked = self._node.attributes
+        cast = self._region(TileTensor(format=FP32, shape=extent))
+        origin = (0,) * len(extent)
+        result = self._written(cast, origin, extent)
+        self._operate("CAST", [operand], [result], Attributes(file=asked.file, line=asked.line))
+        return cast, origin, extent
+
+    def _scratch(self, operands: Sequence[int], tile: Shape) -> list[int]:
+        scratch = SCRATCH.get(self._node.opcode)
+        if scratch is None:
+            if self._row.has_scratch:
+                raise PlanError(f"{self._node.place}: its scratch memory is not known")
+            return []
+        fmt = self._regions[operands[-1]].tensor.format
+        return [self._tensor(self._raw(each)) for each in scratch(tile, fmt)]
+
+    def _transpose(self) -> None:
+        node = self._node
+        (source,), (target,) = node.inputs, node.outputs
+        first, second = node.attributes.axes
+        for offset, extent in self._tiles(self._regions[source].tensor.shape):
+            there, turned = (
+                _at(_at(each, first, each[second]), second, each[first])
+                for each in (offset, extent)
+            )
+            written = self._written(target, there, turned)
+            outputs = [written, *self._scratch([source], extent)]
+            self._operate(node.opcode, [(source, offset, extent)], outputs, node.attributes)
 
     def _expand(self, source: int, target: int) -> int:
         """Repeat an operand of one element along an axis, one operation a tile of the result."""
@@ -232,14 +293,14 @@ class _Cutter:
             joined = self._join(source, offset, size, axis)
             self._reduce_tile(joined, self._written(target, offset, extent), axis)
 
-    def _join(self, source: int, offset: Shape, size: Shape, axis: int) -> tuple[int, Shape, Shape]:
+    def _join(self, source: int, offset: Shape, size: Shape, axis: int) -> _Box:
         """The region, the place and the extents of the one tile that an axis was brought to."""
         node, step = self._node, self._node.tile_shape[axis]
         count = -(-size[axis] // step)
         width = 1 << (count.bit_length() - 1)
         rest, following = count - width, width
 
-        def part(k: int) -> tuple[int, Shape, Shape]:
+        def part(k: int) -> _Box:
             start, extent = k * step, min(step, size[axis] - k * step)
             return source, _at(offset, axis, start), _at(size, axis, extent)
 
@@ -247,9 +308,7 @@ class _Cutter:
         asked = replace(node.attributes, axis=-1)
         fmt = self._regions[source].tensor.format
 
-        def pair(
-            a: tuple[int, Shape, Shape], b: tuple[int, Shape, Shape], into: int, k: int
-        ) -> tuple[int, Shape, Shape]:
+        def pair(a: _Box, b: _Box, into: int, k: int) -> _Box:
             place = _at((0,) * len(size), axis, k * step), _at(size, axis, step)
             self._operate(_PAIRS[node.opcode], [a, b], [self._written(into, *place)], asked)
             return into, *place
@@ -267,7 +326,7 @@ class _Cutter:
                 rest, following = rest - width, following + width
         return level[0]
 
-    def _reduce_tile(self, source: tuple[int, Shape, Shape], result: int, axis: int) -> None:
+    def _reduce_tile(self, source: _Box, result: int, axis: int) -> None:
         node, extent = self._node, source[2]
         fmt = self._regions[source[0]].tensor.format
         item, last = _element_bytes(fmt), len(extent) - 1
@@ -275,13 +334,13 @@ class _Cutter:
         self.next_raw += 1  # upstream makes one more, which nothing uses
         if axis == last:
             row_bytes = extent[-1] * item
-            repeat_elems = _REPEAT_BYTES // item
-            if row_bytes <= _REPEAT_BYTES:
-                tile = (1, _BLOCK_BYTES // item)
-            elif row_bytes <= 2 * _REPEAT_BYTES:
+            repeat_elems = REPEAT_BYTES // item
+            if row_bytes <= REPEAT_BYTES:
+                tile = (1, BLOCK_BYTES // item)
+            elif row_bytes <= 2 * REPEAT_BYTES:
                 tile = (extent[-2] if last else 1, repeat_elems)
             else:
-                tile = (extent[-2] if last else 1, row_bytes // _REPEAT_BYTES // 2 * repeat_elems)
+                tile = (extent[-2] if last else 1, row_bytes // REPEAT_BYTES // 2 * repeat_elems)
             scratch = tile if last else tile[1:]
             outputs.append(self._tensor(self._raw(TileTensor(format=fmt, shape=scratch))))
         else:
@@ -316,14 +375,15 @@ class _Cutter:
         held = self._regions[region]
         start = (0,) * len(held.tensor.shape) if offset is None else offset
         whole = held.tensor
-        tile = self._tensor(replace(whole, shape=extent or whole.shape, raw_shape=whole.shape))
+        raw_shape = whole.raw_shape or whole.shape
+        tile = self._tensor(replace(whole, shape=extent or whole.shape, raw_shape=raw_shape))
         held.tiles.append((start, tile))
         return tile
 
     def _operate(
         self,
         opcode: str,
-        inputs: list[tuple[int, Shape, Shape]],
+        inputs: list[_Box],
         outputs: list[int],
         asked: Attributes,
     ) -> None:

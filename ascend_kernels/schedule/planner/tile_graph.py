@@ -16,11 +16,14 @@ from typing import Final
 
 from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
+from tiling.chips import DEFAULT_CHIP
 from tiling.grid import Shape
 
 NO_SUBGRAPH: Final = -1
 _FIRST_CYCLES: Final = 10
-_REPEAT_BYTES: Final = 256
+BLOCK_BYTES: Final = DEFAULT_CHIP.block_bytes
+REPEAT_BYTES: Final = DEFAULT_CHIP.repeat_bytes
+"""Upstream's passes have these two of every chip as constants."""
 _REPEAT_ELEMS: Final = 128
 """The elements that an instruction takes a cycle."""
 
@@ -73,6 +76,7 @@ class Attributes:
         scalar: the number beside the tiles.
         scalar_first: it is the first operand.
         axis: of a reduction or an expansion.
+        axes: that are exchanged.
         function: of a comparison.
         offset: of a view, an assemble or a copy, in the larger tensor.
         is_nested: of a view, that its valid extents are told as those of a part of a part.
@@ -84,6 +88,7 @@ class Attributes:
     scalar: float | None = None
     scalar_first: bool = False
     axis: int = -1
+    axes: tuple[int, ...] = ()
     function: str = ""
     offset: Shape = ()
     is_nested: bool = False
@@ -191,7 +196,7 @@ def in_order(nodes: Sequence[Node], called: Sequence[int] = ()) -> tuple[Node, .
 
 
 def _needed(node: Node, made: Mapping[int, list[Node]], before: Mapping[int, Node]) -> list[Node]:
-    """The nodes that come before one, as often as it reads what they write."""
+    """The nodes that come before one, as often as it reads their results."""
     first = [before[node.number]] if node.number in before else []
     writers = (each for tensor in node.inputs for each in made.get(tensor, ()))
     return [*first, *(each for each in writers if each is not node)]
@@ -216,5 +221,5 @@ def latency_cycles(
     if not decides:
         return 1
     elem_bytes = decides[0][1].dtype.itemsize
-    repeats = -(-max(elems for elems, _ in decides) * elem_bytes // _REPEAT_BYTES)
-    return _FIRST_CYCLES + (repeats - 1) * max(1, _REPEAT_BYTES // elem_bytes // _REPEAT_ELEMS)
+    repeats = -(-max(elems for elems, _ in decides) * elem_bytes // REPEAT_BYTES)
+    return _FIRST_CYCLES + (repeats - 1) * max(1, REPEAT_BYTES // elem_bytes // _REPEAT_ELEMS)

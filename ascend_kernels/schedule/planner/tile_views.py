@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Final
 
 from ascend_kernels.schedule.planner.tile_graph import (
     Attributes,
@@ -20,9 +21,12 @@ from ascend_kernels.schedule.planner.tile_graph import (
     producers,
 )
 
+_RESHAPED_BYTES: Final = 196_608 * 35 // 100
+"""The most that is reshaped in UB (tile_graph_pass/data_path/assign_memory_type.h:60)."""
+
 
 def merge_views(graph: TileGraph) -> TileGraph:
-    """Merge chains of views and of assembles into one each, and drop what no output needs.
+    """Merge chains of views and of assembles into one each, and drop nodes that no output needs.
 
     Source: pass_utils/merge_view_assemble_utils.cpp, dead_operation_eliminate.cpp.
     """
@@ -97,7 +101,7 @@ def split_raw(graph: TileGraph) -> TileGraph:
 
 
 def split_assembled(graph: TileGraph) -> TileGraph:
-    """Have views of what is assembled of tiles take the tiles themselves, where they are such.
+    """Have views of a tensor assembled of tiles take the tiles themselves, where they match.
 
     Source: tile_graph_pass/graph_optimization/split_large_fanout_tensor.cpp.
 
@@ -130,15 +134,19 @@ def split_assembled(graph: TileGraph) -> TileGraph:
 
 
 def drop_whole_views(graph: TileGraph) -> TileGraph:
-    """Have who reads a view of all of a tile read the tile.
+    """Have who reads all of a tile, viewed, assembled or copied, read the tile.
 
     Source: tile_graph_pass/graph_optimization/remove_redundant_op.cpp.
     """
     stands_for: dict[int, int] = {}
+    made = producers(graph.nodes)
     kept = []
     for node in graph.nodes:
         ends = [graph.tensors[each] for each in (*node.inputs, *node.outputs)]
-        if node.opcode == "VIEW" and len({(each.memory, each.shape) for each in ends}) == 1:
+        is_same = node.opcode in ("VIEW", "REGISTER_COPY") or (
+            node.opcode == "ASSEMBLE" and len(made[node.outputs[0]]) == 1
+        )
+        if is_same and len({(each.memory, each.shape) for each in ends}) == 1:
             stands_for[node.outputs[0]] = stands_for.get(node.inputs[0], node.inputs[0])
             continue
         inputs = tuple(stands_for.get(each, each) for each in node.inputs)
@@ -188,19 +196,88 @@ def duplicate_views(graph: TileGraph) -> TileGraph:
     return alive(TileGraph(nodes=tuple(again), tensors=tuple(tensors), next_raw=following))
 
 
+def settle_moves(graph: TileGraph) -> TileGraph:
+    """Put what a transposition writes to GM there.
+
+    So lies what is assembled of it; who computes with it views it
+    (tile_graph_pass/data_path/assign_memory_type.cpp, convert_op_inserter.cpp).
+
+    Raises:
+        PlanError: a transposition that reads GM.
+    """
+    tensors, nodes = list(graph.tensors), {each.number: each for each in graph.nodes}
+    users, number = consumers(graph.nodes), graph.next_number
+
+    def lies_in_gm(tensor: int) -> bool:
+        return tensors[tensor].memory is not Memory.UB
+
+    for node in graph.nodes:
+        if node.opcode == "TRANSPOSE_MOVEIN":
+            raise PlanError(f"{node.place}: a transposition of axes apart is not planned")
+        (target, *_) = node.outputs
+        is_there = node.opcode == "ASSEMBLE" and lies_in_gm(node.inputs[0])
+        if node.opcode != "TRANSPOSE_MOVEOUT" and not is_there:
+            continue
+        if not lies_in_gm(target):
+            tensors[target] = replace(tensors[target], memory=Memory.TEMPORARY)
+        for reader in users.get(target, ()):
+            if reader.opcode in ("VIEW", "ASSEMBLE", "RESHAPE"):
+                continue
+            seen = len(tensors)
+            raw = graph.next_raw + seen - len(graph.tensors)
+            tensors.append(replace(tensors[target], memory=Memory.UB, raw=raw))
+            nodes[number] = _whole("VIEW", number, target, seen, tensors)
+            held = nodes[reader.number]
+            inputs = tuple(seen if each == target else each for each in held.inputs)
+            nodes[reader.number] = replace(held, inputs=inputs)
+            number += 1
+    following = graph.next_raw + len(tensors) - len(graph.tensors)
+    settled = TileGraph(nodes=tuple(nodes.values()), tensors=tuple(tensors), next_raw=following)
+    return settled if number == graph.next_number else alive(settled)
+
+
+def place_moves(graph: TileGraph) -> TileGraph:
+    """Have transpositions write to GM at the places that assembles there name.
+
+    Source: tile_graph_pass/graph_constraint/replace_tensor.cpp, pre_graph/
+    remove_redundant_assemble.cpp.
+
+    Raises:
+        PlanError: a result that lies in two tensors.
+    """
+    users = consumers(graph.nodes)
+    kept = []
+    for node in graph.nodes:
+        ends = {graph.tensors[each].memory is Memory.UB for each in (*node.inputs, *node.outputs)}
+        if node.opcode in ("VIEW", "ASSEMBLE") and ends == {False}:
+            continue
+        if node.opcode == "TRANSPOSE_MOVEOUT":
+            placed = [each for each in users.get(node.outputs[0], ()) if each.opcode == "ASSEMBLE"]
+            if len(placed) > 1:
+                raise PlanError(f"{node.place}: a result that lies in two tensors is not planned")
+            target = placed[0].outputs if placed else node.outputs
+            offset = placed[0].attributes.offset if placed else ()
+            origin = (0,) * len(graph.tensors[target[0]].shape)
+            asked = replace(node.attributes, offset=offset or origin)
+            node = replace(node, outputs=target, attributes=asked)
+        kept.append(node)
+    return replace(graph, nodes=tuple(kept))
+
+
 def settle_reshapes(graph: TileGraph) -> TileGraph:
     """Have reshapes between tensors of GM: nothing moves, both lie in the same memory.
 
-    An operand in UB is assembled in GM first, a result is viewed by who computes with it; a whole
-    view before and a whole assemble into an argument behind are left out
-    (tile_graph_pass/data_path/assign_memory_type.cpp, graph_optimization/remove_redundant_op.cpp).
+    Those between assembles and views stay in UB. Elsewhere an operand in UB is assembled in GM
+    first, a result is viewed by who computes with it; a whole view before and a whole assemble
+    into an argument behind are left out (tile_graph_pass/data_path/assign_memory_type.cpp,
+    graph_optimization/remove_redundant_op.cpp).
 
     Raises:
-        PlanError: a result that several operations, or an operand that others than reshapes and
-            operations on tiles use.
+        PlanError: a result that is assembled or reshaped further, an operand that others than
+            reshapes and operations on tiles use, or more than UB takes of it.
     """
     nodes = {each.number: each for each in graph.nodes}
-    tensors, number = list(graph.tensors), graph.next_number
+    tensors, number, raw = list(graph.tensors), graph.next_number, graph.next_raw
     made, users = producers(graph.nodes), consumers(graph.nodes)
     for node in graph.nodes:
         if node.opcode != "RESHAPE":
@@ -208,6 +285,11 @@ def settle_reshapes(graph: TileGraph) -> TileGraph:
         (source,), (result,) = node.inputs, node.outputs
         writers, readers = made[source], users.get(result, [])
         first, last = writers[0], readers[0] if len(readers) == 1 else node
+        size_bytes = math.prod(tensors[source].shape) * tensors[source].format.dtype.itemsize
+        if first.opcode == "ASSEMBLE" and readers and readers[0].opcode == "VIEW":
+            if size_bytes > _RESHAPED_BYTES:
+                raise PlanError(f"{node.place}: a reshape of {size_bytes} B is not planned")
+            continue
         if first.opcode == "VIEW" and tensors[source].shape == tensors[first.inputs[0]].shape:
             source = first.inputs[0]
             if len(users[first.outputs[0]]) == 1:
@@ -221,23 +303,24 @@ def settle_reshapes(graph: TileGraph) -> TileGraph:
             source, number = passed, number + 1
         else:
             raise PlanError(f"{node.place}: a reshape of such a part of a tensor is not planned")
-        if len(writers) > 1 and last.opcode != "ASSEMBLE":
-            raise PlanError(f"{node.place}: a reshape that is cut into tiles is not planned")
         tensors[result] = replace(tensors[result], memory=Memory.TEMPORARY)
         if last.opcode == "ASSEMBLE" and tensors[result].shape == tensors[last.outputs[0]].shape:
             del nodes[last.number]
             result = last.outputs[0]
-        elif any(each.opcode != "VIEW" for each in readers):
-            if last is node:
-                raise PlanError(f"{node.place}: several operations use its result")
-            seen = len(tensors)
-            tensors.append(replace(tensors[result], memory=Memory.UB))
-            nodes[number] = _whole("VIEW", number, result, seen, tensors)
-            inputs = tuple(seen if each == result else each for each in last.inputs)
-            nodes[last.number] = replace(nodes[last.number], inputs=inputs)
-            number += 1
+        else:
+            for reader in readers:
+                if reader.opcode == "VIEW":
+                    continue
+                if reader.opcode in ("ASSEMBLE", "RESHAPE"):
+                    raise PlanError(f"{node.place}: {reader.place} of its result is not planned")
+                seen, held = len(tensors), nodes[reader.number]
+                tensors.append(replace(tensors[result], memory=Memory.UB, raw=raw))
+                nodes[number] = _whole("VIEW", number, result, seen, tensors)
+                inputs = tuple(seen if each == result else each for each in held.inputs)
+                nodes[reader.number] = replace(held, inputs=inputs)
+                number, raw = number + 1, raw + 1
         nodes[node.number] = replace(node, inputs=(source,), outputs=(result,))
-    settled = replace(graph, nodes=tuple(nodes.values()), tensors=tuple(tensors))
+    settled = TileGraph(nodes=tuple(nodes.values()), tensors=tuple(tensors), next_raw=raw)
     return settled if number == graph.next_number else alive(settled)
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
 from ascend_kernels.schedule.planner.partition import partition
+from ascend_kernels.schedule.planner.row_sharing import with_shared_rows
 from ascend_kernels.schedule.planner.subgraphs import (
     TiledKernel,
     eliminate_common,
@@ -20,10 +22,13 @@ from ascend_kernels.schedule.planner.subgraphs import (
 from ascend_kernels.schedule.planner.task_numbering import merge_alike, number_by_depth
 from ascend_kernels.schedule.planner.tile_cutting import cut
 from ascend_kernels.schedule.planner.tile_graph import TileGraph
+from ascend_kernels.schedule.planner.tile_reshapes import split_reshapes
 from ascend_kernels.schedule.planner.tile_views import (
     drop_whole_views,
     duplicate_views,
     merge_views,
+    place_moves,
+    settle_moves,
     settle_reshapes,
     split_assembled,
     split_raw,
@@ -43,14 +48,16 @@ def tiled_kernel(graphs: Sequence[TileGraph], name: str, *, cores: int) -> Tiled
         PlanError: an operation, or a way to pass a result on, that is not planned; names it with
             its line.
     """
+    names = [name if len(graphs) == 1 else f"{name} {place}" for place in range(len(graphs))]
     parts = [
-        _tiled(graph, name if len(graphs) == 1 else f"{name} {place}", cores)
-        for place, graph in enumerate(graphs)
+        with_shared_rows(graph, partial(_tiled, name=each, cores=cores))
+        for graph, each in zip(graphs, names, strict=True)
     ]
-    leaves: dict[LeafGraph, LeafGraph] = {}
+    leaves: dict[tuple[str, int], LeafGraph] = {}
     bodies = []
     for part in parts:
-        alike = [leaf.renumbered() for leaf in part.leaves]
+        found = [repr(leaf.renumbered()) for leaf in part.leaves]  # 0.0 == -0.0
+        alike = [(leaf, found[:place].count(leaf)) for place, leaf in enumerate(found)]
         for key, leaf in zip(alike, part.leaves, strict=True):
             leaves.setdefault(key, leaf)
         places = [list(leaves).index(key) for key in alike]
@@ -64,8 +71,8 @@ def tiled_kernel(graphs: Sequence[TileGraph], name: str, *, cores: int) -> Tiled
 
 
 def _tiled(graph: TileGraph, name: str, cores: int) -> TiledKernel:
-    tiles = duplicate_views(split_assembled(split_raw(merge_views(cut(graph)))))
-    tiles = drop_whole_views(settle_reshapes(tiles))
+    tiles = duplicate_views(split_assembled(split_raw(split_reshapes(merge_views(cut(graph))))))
+    tiles = drop_whole_views(settle_reshapes(settle_moves(tiles)))
     tasks = merge_alike(partition(tiles), cores)
-    copies = eliminate_common(pass_through_gm(tasks))
+    copies = place_moves(eliminate_common(pass_through_gm(tasks)))
     return split(number_by_depth(copies), name)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from ascend_kernels.schedule.parts import Barrier, Branch, Loop, Renewal, Run, Step
+from ascend_kernels.schedule.parts import Barrier, Branch, ControlStep, Loop, Renewal, Run
 from ascend_kernels.schedule.reader.dump_scalars import CALLED, symbol_of
 from ascend_kernels.schedule.scalars import Scalar
 
@@ -36,7 +36,7 @@ _MAX_LETTERS: Final = 1 << 16
 _ROOT: Final = re.compile(r"// #name: (\S+) #hash: (\d+)")
 _LOOP: Final = re.compile(r"LOOP\((.*)\) \{$")
 _NO_STEP: Final = ("VALUE_", "SetExprBatch", "RUNTIME_RootStitch", "WaitAicoreStart", "return")
-"""Lines that hand over what is known here already, or wait for the device to be there."""
+"""Lines that pass on values known here already, or wait for the device."""
 _IF: Final = re.compile(r"(?:\} else )?if \((.*)\) \{$")
 
 
@@ -46,11 +46,11 @@ class _Block:
 
     loop: tuple[str, Scalar, Scalar, Scalar] | None = None
     condition: Scalar | None = None
-    then: tuple[Step, ...] | None = None
-    steps: list[Step] = field(default_factory=list)
+    then: tuple[ControlStep, ...] | None = None
+    steps: list[ControlStep] = field(default_factory=list)
     chained: bool = False
 
-    def step(self) -> Step | None:
+    def step(self) -> ControlStep | None:
         steps = tuple(self.steps)
         if self.loop is not None:
             variable, begin, end, step = self.loop
@@ -74,7 +74,7 @@ def kernel_name(text: str) -> str:
     return found[1].removeprefix("TENSOR_")
 
 
-def read_control_flow(text: str, bodies: Mapping[str, int]) -> tuple[Step, ...]:
+def read_control_flow(text: str, bodies: Mapping[str, int]) -> tuple[ControlStep, ...]:
     """Read loops, conditions and runs.
 
     Args:

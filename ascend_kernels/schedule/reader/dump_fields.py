@@ -57,6 +57,7 @@ LEAF: Final[Mapping[str, Any]] = {
             "attr?": [object],
             "sync_queue": {"pipe_id": int, "trig_pipe": int, "event_id": int},
             "op_attr?": {
+                "IS_CUBE?": bool,
                 "SCALAR?": {"value": float | None},
                 "op_attr_reverseOperand?": bool,
                 "op_attr_AXIS?": int,

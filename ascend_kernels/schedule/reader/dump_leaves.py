@@ -24,16 +24,8 @@ from simulator.numbers.rounding import RoundMode
 Formats = Mapping[int, Format]
 _UB, _GM = 0, 15
 _PIPES: Final = {0: "S", 1: "V", 4: "MTE2", 5: "MTE3"}
-_MODES: Final = (
-    None,
-    RoundMode.RINT,
-    RoundMode.ROUND,
-    RoundMode.FLOOR,
-    RoundMode.CEIL,
-    RoundMode.TRUNC,
-    RoundMode.ODD,
-)
-"""By the number in `op_attr_mode`."""
+_MODES: Final = (None, *RoundMode)
+"""By the number in `op_attr_mode`, which is upstream's of the mode."""
 _COMPARISONS: Final = ("eq", "ne", "lt", "le", "gt", "ge")
 _AXES: Final = ("op_attr_AXIS", "op_attr_EXPANDDIM", "op_attr_axis")
 _MARKS: Final = ("PHASE1", "PHASE2")
@@ -41,7 +33,7 @@ _MARKS: Final = ("PHASE1", "PHASE2")
 
 @dataclass(slots=True)
 class LeafText:
-    """A leaf, and what its callers need: the expressions of its copies, the entries of their
+    """A leaf, and the data its callers need: the expressions of its copies, the entries of their
     argument lists that give a valid shape besides, and the tensors in GM that it reshapes, two by
     two, by their place among a call's operands.
     """
@@ -86,6 +78,8 @@ class LeafReader:
         kinds = {each["mem_type"]["asis"] for each in self._tensors.values()}
         core = "HUB" if kinds <= {_GM} else "AIV" if kinds <= {_UB, _GM} else "AIC"
         self._record_valid_shapes()
+        for each in operations:
+            _check_place(each, core)
         made = tuple(self._operation(each) for each in operations if each["opcode"] not in _MARKS)
         spans = lives(made)
         buffers = tuple(
@@ -210,6 +204,21 @@ def entries_of(function: Mapping[str, Any]) -> dict[int, int]:
     outcasts = {magic for magic, _ in function["outcasts"]}
     made = [each for each in function["operations"] if each["ooperands"][0] not in outcasts]
     return {each["ooperands"][0]: first + place for place, each in enumerate(made)}
+
+
+def _check_place(given: Mapping[str, Any], core: str) -> None:
+    """Refuse an operation of another core than its leaf, or another pipe than its opcode.
+
+    Upstream leaves the pipe of what is no sync at 0, so that of the opcode counts.
+    """
+    opcode, number = str(given["opcode"]), given["sync_queue"]["pipe_id"]
+    where, row = f"operation {given['opmagic']} {opcode}", TILE_OPCODES.get(opcode)
+    if (given.get("op_attr") or {}).get("IS_CUBE") and core != "AIC":
+        raise ValueError(f"{where} is of the cube, and its leaf of {core}: all is in UB or GM")
+    if row is not None and number and _PIPES.get(number) != row.pipe.name:
+        raise ValueError(
+            f"{where} is of pipe {_PIPES.get(number, number)}, and the opcode of {row.pipe.name}"
+        )
 
 
 def _copy_of(

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ascend_kernels.schedule.parts import Body, Branch, Loop, Renewal, Run, Step
+from ascend_kernels.schedule.parts import Body, Branch, ControlStep, Loop, Renewal, Run
 
 Function = Mapping[str, Any]
 
@@ -72,7 +72,7 @@ def slots_of(function: Function) -> Slots:
     )
 
 
-def renewed(steps: Sequence[Step], bodies: Sequence[Body]) -> tuple[Step, ...]:
+def renewed(steps: Sequence[ControlStep], bodies: Sequence[Body]) -> tuple[ControlStep, ...]:
     """The steps with the slots of each renewal.
 
     A dump numbers renewals by themselves. A tensor that is declared in a block is used nowhere
@@ -91,16 +91,16 @@ def renewed(steps: Sequence[Step], bodies: Sequence[Body]) -> tuple[Step, ...]:
 
 
 def _renewed(
-    steps: Sequence[Step],
+    steps: Sequence[ControlStep],
     bodies: Sequence[Body],
     partial: set[int],
     everywhere: collections.Counter[int],
     known: set[int],
-) -> tuple[Step, ...]:
-    def inner(given: Sequence[Step]) -> tuple[Step, ...]:
+) -> tuple[ControlStep, ...]:
+    def inner(given: Sequence[ControlStep]) -> tuple[ControlStep, ...]:
         return _renewed(given, bodies, partial, everywhere, known)
 
-    made: list[Step] = []
+    made: list[ControlStep] = []
     count = 0
     for step in steps:
         match step:
@@ -120,12 +120,12 @@ def _renewed(
     return Renewal(slots=tuple(sorted(own)), is_certain=len(own) == count), *made
 
 
-def _uses(steps: Sequence[Step], bodies: Sequence[Body]) -> collections.Counter[int]:
+def _uses(steps: Sequence[ControlStep], bodies: Sequence[Body]) -> collections.Counter[int]:
     """The runs of bodies in these steps that use each slot, counted."""
     return collections.Counter(_slots_used(steps, bodies))
 
 
-def _slots_used(steps: Sequence[Step], bodies: Sequence[Body]) -> Iterator[int]:
+def _slots_used(steps: Sequence[ControlStep], bodies: Sequence[Body]) -> Iterator[int]:
     for step in steps:
         match step:
             case Loop():

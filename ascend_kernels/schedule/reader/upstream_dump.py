@@ -35,7 +35,7 @@ from ascend_kernels.schedule.reader.dump_leaves import Formats, LeafReader, Leaf
 from ascend_kernels.schedule.reader.dump_scalars import Resolve
 from ascend_kernels.schedule.reader.dump_slots import Slots, renewed, slots_of
 from ascend_kernels.schedule.scalars import Scalar
-from ascend_kernels.schedule.schedule import Schedule
+from ascend_kernels.schedule.schedule import DUMP, Schedule
 from tiling.chips import chip_named
 from tiling.input_files import regular
 
@@ -127,7 +127,7 @@ class _Texts:
 
 
 class _FileOf:
-    """Turns what goes wrong with a file into a `DumpError` that names it."""
+    """Turns an error in reading a file into a `DumpError` that names it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -162,12 +162,12 @@ class _Reader:
         self._folder = folder / LAST_PASS
 
     def leaves_alone(self, release: str, kernel: str) -> Schedule:
-        """What is left where the compiler stopped before it wrote a control flow."""
+        """The leaves that are left where the compiler stopped before it wrote a control flow."""
         return Schedule(
             kernel=kernel,
             release=release,
             chip=CHIP,
-            origin="upstream's dump",
+            origin=DUMP,
             parameters=(),
             leaves=tuple(each.leaf for each in self._leaves().values()),
             bodies=(),
@@ -213,7 +213,7 @@ class _Reader:
             kernel=kernel,
             release=release,
             chip=CHIP,
-            origin="upstream's dump",
+            origin=DUMP,
             parameters=tuple(parameters[name] for name in arguments if name in parameters),
             leaves=tuple(listed[place] for place in used),
             bodies=tuple(
@@ -279,7 +279,7 @@ class _Reader:
 
 
 def _attributes(text: str, opening: str, closing: str) -> Iterator[tuple[str, str]]:
-    """The operations of a leaf's text that have an attribute, and what it says."""
+    """The operations of a leaf's text that have an attribute, with its value."""
     for line in text.splitlines():
         before, found, after = line.rpartition(opening)
         named = _NAMED.search(before)

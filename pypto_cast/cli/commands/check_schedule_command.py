@@ -10,7 +10,7 @@ import numpy as np
 import typer
 
 from ascend_kernels.schedule.schedule import Schedule
-from pypto_cast.cli.app import Json
+from pypto_cast.cli.app import Json, refuse_unread
 from pypto_cast.cli.commands.certainty_command import SEPARATOR, kernel_named, saved_arguments
 from pypto_cast.cli.commands.compile_command import (
     Inputs,
@@ -25,9 +25,9 @@ from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.report import terminal
 from pypto_cast.report.report import Report, plain
-from pypto_cast.report.text_format import printable
+from pypto_cast.report.text_format import plural, printable
 from pypto_cast.tensors.array_files import npz_arrays, with_dtype
-from pypto_cast.testing.schedule_checks import Array, assert_schedule_ok, unknown_lines
+from pypto_cast.testing.schedule_checks import Array, check, unknown_lines
 from pypto_cast.upstream.import_alias import as_pypto
 from pypto_cast.upstream.schedule_reader import read_schedule
 from pypto_cast.upstream.wheel_compile import SECONDS, compile_kernel
@@ -36,6 +36,7 @@ _FOUND = 1
 
 
 def run_check_schedule(
+    context: typer.Context,
     compiled: Annotated[
         str | None,
         typer.Argument(metavar="[FILE::KERNEL]", help="A kernel to compile and check."),
@@ -54,19 +55,22 @@ def run_check_schedule(
     shape: Shapes = None,
     python: Python = "python3",
     seconds: Seconds = SECONDS,
+    strict: Annotated[bool, typer.Option("--strict", help="Treat a doubt as an error.")] = False,
     json: Json = False,
 ) -> None:
-    """Execute upstream's own tile program, and say OK or what is wrong with it, where.
+    """Execute upstream's own tile program, and print OK or each difference with its place.
 
     Synthetic data if no inputs are named. Exit code 1: something was found; 2: also where a leaf
-    cannot be executed, after all that does not depend on it was.
+    cannot be executed, after all that does not depend on it was. A doubt, a flag that may be set
+    again before the wait for its last set is over, is counted and listed.
     """
     if (compiled is None) == (upstream_dump is None):
         raise ValueError("name either FILE::KERNEL or --upstream-dump DIR")
     if compiled is not None and kernel is not None:
         raise ValueError(f"--kernel is of --upstream-dump; {compiled} is compared with itself")
-    if upstream_dump is not None and shape:
-        raise ValueError("--shape is of FILE::KERNEL; --inputs says the open shapes of a dump")
+    if upstream_dump is not None:
+        reason = "of a dump, which is compiled; --inputs says its open shapes"
+        refuse_unread(context, ("shape", "python", "seconds"), reason)
     named = kernel if kernel is not None and SEPARATOR not in kernel else None
     judge = compiled if kernel is None else kernel
     file, found = None, None
@@ -90,17 +94,25 @@ def run_check_schedule(
     unknown = () if found is None else unknown_lines(schedule, found, arrays, numbers)
     notes = [f"the dump knows no operation of {', '.join(unknown)}"] if unknown else []
     wrong = None
+    doubts: list[str] = []
     try:
-        assert_schedule_ok(schedule, found, arrays, numbers)
+        check(schedule, found, arrays, numbers, doubt=None if strict else doubts.append)
     except AssertionError as error:
         wrong = str(error)
     said = figures(schedule)
     compared = "every guard" if found is None else "every guard and the tensor level"
+    doubted = f"; {plural(len(doubts), 'doubt')}" if doubts else ""
     report = Report(
         kind="check-schedule",
-        title="" if wrong else f"OK: {schedule.kernel}, {counted(said)}, by {compared}",
-        facts=plain(**said, judged_by=compared, found=wrong, unknown_lines=list(unknown)),
-        notes=(*([wrong] if wrong else []), *notes),
+        title="" if wrong else f"OK: {schedule.kernel}, {counted(said)}, by {compared}{doubted}",
+        facts=plain(
+            **said,
+            judged_by=compared,
+            found=wrong,
+            unknown_lines=list(unknown),
+            doubts=doubts,
+        ),
+        notes=(*([wrong] if wrong else []), *(f"doubt: {each}" for each in doubts), *notes),
     )
     terminal.show(report, as_json=json)
     if wrong is not None:
@@ -110,7 +122,7 @@ def run_check_schedule(
 def _given(
     schedule: Schedule, kernel: Kernel | None, inputs: Path | None
 ) -> tuple[list[Array] | None, dict[str, Any]]:
-    """The arrays and the numbers of a file; zeros for what is only written and not in it."""
+    """The arrays and the numbers of a file; zeros for parameters only written and not in it."""
     if inputs is None:
         return None, {}
     if kernel is not None:

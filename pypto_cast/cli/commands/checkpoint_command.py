@@ -22,7 +22,7 @@ from pypto_cast.checkpoints.cluster import cast_on_cluster
 from pypto_cast.checkpoints.output_plan import new_checkpoint, plan_output
 from pypto_cast.checkpoints.settings import SETTINGS, planned_by, settings_of, size_named
 from pypto_cast.checkpoints.sinks import Sink
-from pypto_cast.cli.app import ChipName, Force, Json, Output, Scheduler
+from pypto_cast.cli.app import ChipName, Force, Json, Output, Scheduler, refuse_unread
 from pypto_cast.options.context import options
 from pypto_cast.report import terminal
 from pypto_cast.report.page import check_pages
@@ -33,6 +33,7 @@ _REFUSED: Final = 1
 
 
 def run_checkpoint(
+    context: typer.Context,
     source: Annotated[
         Path,
         typer.Argument(
@@ -132,8 +133,10 @@ def run_checkpoint(
         check_pages()
         check_apart([html, output])
         check_free(html, force=force, inputs=inputs)
-    if dry_run and output is None:
-        raise ValueError("--dry-run is about an output; name it with --output")
+    if output is None:
+        refuse_unread(
+            context, ("dry_run", "shard_size"), "without an output; name it with --output"
+        )
     shard_bytes = size_named(settings.shard_size, "--shard-size") if settings.shard_size else None
     with options(chip=chip):
         work = planned_by(source, settings)

@@ -10,7 +10,7 @@ import typer
 
 from ascend_kernels.build import BuildError
 from ascend_kernels.npu import NpuError
-from pypto_cast.cli.app import Force, Json
+from pypto_cast.cli.app import Force, Json, refuse_unread
 from pypto_cast.device.cases import cast_cases
 from pypto_cast.device.check import assumed_facts, check_casts, check_instructions
 from pypto_cast.device.facts import DeviceFact, DeviceFacts, facts_report
@@ -30,6 +30,7 @@ class DevicePart(str, enum.Enum):
 
 
 def run_device_check(
+    context: typer.Context,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE.json", help="Write the facts there."),
@@ -45,6 +46,8 @@ def run_device_check(
 
     The library for the NPU is built if it is not there. Needs CANN, torch and torch_npu.
     """
+    if only is DevicePart.CYCLES:
+        refuse_unread(context, ("exhaustive",), "of the cycles, which depend on no code")
     if output is not None:
         check_free(output, force=force)
     device = npu_device()

@@ -1,4 +1,4 @@
-"""`pypto-cast matrix`: the pairs that A2/A3 casts, their modes, and the results of overflow.
+"""`pypto-cast matrix`: the pairs that a chip casts, their modes, and the results of overflow.
 
 A short file because each command has one.
 """
@@ -6,16 +6,17 @@ A short file because each command has one.
 from __future__ import annotations
 
 from ascend_kernels import matrix_table
-from pypto_cast.cli.app import Json
+from pypto_cast.cli.app import ChipName, Json
 from pypto_cast.report import terminal
 from pypto_cast.report.report import Report, Table, Words, columns, plain
-from tiling.chips import A2_A3
+from tiling.chips import DEFAULT_CHIP, chip_named
 
 
-def run_matrix(json: Json = False) -> None:
-    """Show the casts of A2/A3, their modes, and the results of overflow."""
+def run_matrix(chip: ChipName = None, json: Json = False) -> None:
+    """Show the casts of a chip, A2/A3 if not set, their modes, and the results of overflow."""
+    family = chip_named(chip or DEFAULT_CHIP.name).isa
     rows = []
-    for row in matrix_table.rows():
+    for row in matrix_table.rows(family):
         modes = " ".join(f"[{mode}]" if mode == row.default else mode for mode in row.modes)
         modes_cell = Words(value=row.modes, text=modes or row.no_modes)
         off = Words(value=row.off_acts, text="low bits" if row.off_acts else "")
@@ -30,5 +31,5 @@ def run_matrix(json: Json = False) -> None:
     )
     table = Table(key="pairs", columns=headings, rows=rows)
     terminal.show(
-        Report(kind="matrix", title="", facts=plain(family=A2_A3), tables=(table,)), as_json=json
+        Report(kind="matrix", title="", facts=plain(family=family), tables=(table,)), as_json=json
     )

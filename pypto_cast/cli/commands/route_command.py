@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from pypto_cast.cli.app import Force, Json
+from pypto_cast.cli.app import Force, Json, refuse_unread
 from pypto_cast.dtypes.names import dtype_named, mode_named
 from pypto_cast.report import terminal
 from pypto_cast.report.page import check_pages
@@ -21,6 +21,7 @@ from simulator.numbers.literals import number_named
 
 
 def run_route(
+    context: typer.Context,
     from_: Annotated[
         str | None, typer.Option("--from", metavar="DTYPE", help="Source, such as DT_FP32.")
     ] = None,
@@ -49,10 +50,10 @@ def run_route(
 ) -> None:
     """Show which chains of casts lead from one dtype to another, and which of them round once."""
     if all_pairs or html is not None:
-        if html is None or not all_pairs or json or (from_, to, values) != (None, None, None):
-            raise ValueError(
-                "--all and --html FILE go together, without --from, --to, --values and --json"
-            )
+        if html is None or not all_pairs:
+            raise ValueError("--all and --html FILE go together")
+        of_one = ("from_", "to", "mode", "values", "steps", "exhaustive", "json")
+        refuse_unread(context, of_one, "of the page of every pair and mode")
         check_pages()
         check_free(html, force=force)
         with new_file(html, force=force) as file:

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 
 from ascend_kernels.matrix import MATRIX, CastRule, resolve
 from ascend_kernels.program import conversions
-from pypto_cast.cli.app import Json
+from pypto_cast.cli.app import Json, refuse_unread
 from pypto_cast.dtypes.names import mode_named
 from pypto_cast.report import terminal
 from pypto_cast.report.report import Report, Table, columns, plain
@@ -40,6 +40,7 @@ _DIFFERENT = 1
 
 
 def run_verify(
+    context: typer.Context,
     pair: Annotated[
         str | None, typer.Option(metavar="SRC-DST", help="Such as fp32-fp16; all if not given.")
     ] = None,
@@ -85,11 +86,8 @@ def run_verify(
     random codes, or with --exhaustive all 2^32.
     """
     if confirmed is not None:
-        if out is not None or exhaustive or variants:
-            raise ValueError(
-                "--confirm takes from the certificates what to compute and where to write; leave "
-                "out --output, --exhaustive and --variants"
-            )
+        reason = "beside --confirm, whose certificates say what to compute and where to write"
+        refuse_unread(context, ("out", "exhaustive", "variants"), reason)
         exhaustive = variants = True
     rules = [pair_named(pair)] if pair is not None else list(MATRIX[A2_A3].values())
     one = mode_named(mode).round_mode

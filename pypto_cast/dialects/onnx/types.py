@@ -1,4 +1,4 @@
-"""The element types of ONNX tensors: the formats behind them, and what names one.
+"""The element types of ONNX tensors: the formats behind them, and their names.
 
 Source: type constraints T1 and T2 of Cast-28.
 """

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import enum
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any, Final
@@ -113,17 +113,13 @@ def _last_number(fmt: FloatFormat) -> int:
     return fmt.max_code if fmt.inf_code is None else fmt.inf_code
 
 
-Step = Callable[[Codes, Codes], None]
-"""(source codes, destination codes): 1-D, contiguous, equally long."""
-
-
-def _rounded(src: Format, dst: Format, policy: Policy = INF_NAN) -> Step:
+def _rounded(src: Format, dst: Format, policy: Policy = INF_NAN) -> elementwise.Loop:
     """One rounding to nearest even, by the numerical core; its tables are made when first used."""
     chain = (Conversion(src=src, dst=dst, mode=RoundMode.RINT, policy=policy),)
     return lambda codes, out: elementwise.loop(chain, engine=current().converter)(codes, out)
 
 
-def _with_nan(src: FloatFormat, dst: FloatFormat, payload: Payload) -> Step:
+def _with_nan(src: FloatFormat, dst: FloatFormat, payload: Payload) -> elementwise.Loop:
     """The same between floats, with OpenVINO's NaNs."""
     to_nearest = _rounded(src, dst)
 
@@ -141,7 +137,7 @@ _CARRYING: Final = np.uint32((1 << FP32.man_bits) - (1 << (_DROPPED_BITS - 1)))
 _MAGNITUDE: Final = np.uint32(FP32.sign_code - 1)
 _NEXT_POWER: Final = np.uint32(1 << FP32.man_bits)
 _DOUBLED_BELOW: Final = np.uint32((FP16.emin - 1 + FP32.bias) << FP32.man_bits)
-"""2**-15: what lies below and carries does not reach float16's smallest normal number."""
+"""2**-15: a value below that carries does not reach float16's smallest normal number."""
 
 _BF16_BITS: Final = np.uint32(FP32.bits - BF16.bits)
 _LAST_KEPT: Final = np.uint32(1 << (FP32.bits - BF16.bits))
@@ -206,7 +202,10 @@ _WIDER: Final[Mapping[Format, Format]] = {
     FP32: FP64,
 }
 
-_NEIGHBOURS: Final[Mapping[tuple[Format, Format], Step]] = {
+FLOATS: Final = frozenset({*_WIDER, *_WIDER.values()})
+"""The floats that its conversions are known for."""
+
+_NEIGHBOURS: Final[Mapping[tuple[Format, Format], elementwise.Loop]] = {
     (E4M3FN, FP16): _with_nan(E4M3FN, FP16, Payload.NONE),
     (E5M2, FP16): _with_nan(E5M2, FP16, Payload.CUT),
     (FP16, FP32): _with_nan(FP16, FP32, Payload.CUT),
@@ -219,7 +218,7 @@ _NEIGHBOURS: Final[Mapping[tuple[Format, Format], Step]] = {
     (FP16, E4M3FN): _rounded(FP16, E4M3FN, _SIGNED_NAN),
 }
 
-_INSTRUCTIONS: Final[Mapping[tuple[Format, Format], Step]] = {
+_INSTRUCTIONS: Final[Mapping[tuple[Format, Format], elementwise.Loop]] = {
     (FP16, FP32): _with_nan(FP16, FP32, Payload.QUIET),
     (FP32, FP16): _with_nan(FP32, FP16, Payload.QUIET),
     (BF16, FP16): _with_nan(BF16, FP16, Payload.QUIET),
@@ -252,6 +251,9 @@ def convert(values: npt.NDArray[Any], src: Format, dst: Format) -> npt.NDArray[A
 
     Returns:
         A new array of the same shape, of the dtype of `dst`.
+
+    Raises:
+        TypeError: a float without a known rule.
     """
     if src is dst:
         return values.copy()
@@ -274,7 +276,7 @@ def convert(values: npt.NDArray[Any], src: Format, dst: Format) -> npt.NDArray[A
 
 
 @cache
-def _route(src: Format, dst: Format) -> tuple[tuple[Step, Format], ...]:
+def _route(src: Format, dst: Format) -> tuple[tuple[elementwise.Loop, Format], ...]:
     """The steps from one format to another, each with the format it leads to."""
     if (src, dst) in _INSTRUCTIONS:
         return ((_INSTRUCTIONS[src, dst], dst),)
@@ -286,7 +288,10 @@ def _route(src: Format, dst: Format) -> tuple[tuple[Step, Format], ...]:
     return _between_floats(src, dst)
 
 
-def _between_floats(src: Format, dst: Format) -> tuple[tuple[Step, Format], ...]:
+def _between_floats(src: Format, dst: Format) -> tuple[tuple[elementwise.Loop, Format], ...]:
+    for fmt in (src, dst):
+        if fmt not in FLOATS:
+            raise TypeError(f"no rule is known here for OpenVINO's conversions from or to {fmt}")
     up, down = [src], [dst]
     for way in (up, down):
         while way[-1] in _WIDER:

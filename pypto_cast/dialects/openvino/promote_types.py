@@ -204,7 +204,7 @@ def convert_promote_types(
 
 
 _Promotion = tuple[str, bool, str]
-"""A common type, whether promotion to it is safe, and OpenVINO's sentence where it is not."""
+"""A common type, the safety of promotion to it, and OpenVINO's sentence where it is unsafe."""
 
 
 def _common_type(node: _Node) -> str:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, Final, TypeVar
 
-from ascend_kernels.matrix import MATRIX
+from ascend_kernels.matrix import MATRIX, UnsupportedCastError
 from ascend_kernels.vector_work import element_bits
 from pypto_cast.cast.cast_plan import resolve_cast
 from pypto_cast.dask_pool import code_version
@@ -30,7 +30,7 @@ from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
 from pypto_cast.dtypes.names import dtype_named, mode_named, satmode_named
 from pypto_cast.tuning.sweep.jobs import SweepJob, parameter_values
 from tiling import cost
-from tiling.chips import A2_A3, CHIPS, DEFAULT_CHIP, chip_named
+from tiling.chips import CHIPS, DEFAULT_CHIP, chip_named
 from tiling.cost import DEFAULT_COST_SET
 from tiling.cost_file import read_cost_set
 from tiling.grid import Shape
@@ -53,9 +53,6 @@ _KEYS: Final = (
     "top",
     "max_tiles",
     "output",
-)
-_PAIRS: Final = tuple(
-    (dtype_named(rule.src.name), dtype_named(rule.dst.name)) for rule in MATRIX[A2_A3].values()
 )
 
 
@@ -108,10 +105,10 @@ def _sweep(path: Path, read: Mapping[str, Any]) -> Sweep:
     if unknown:
         raise ValueError(f"unknown key {unknown[0]!r}; known: {', '.join(_KEYS)}")
     shapes = _list(read, "shapes", _shape)
-    pairs = _list(read, "pairs", _pair, _PAIRS)
     modes = _list(read, "modes", mode_named, tuple(CastMode), CastMode.CAST_NONE)
     satmodes = _list(read, "satmodes", satmode_named, tuple(SaturationMode), SaturationMode.ON)
     chips = _list(read, "chips", _chip, tuple(CHIPS), DEFAULT_CHIP.name)
+    pairs = _list(read, "pairs", _pair, _pairs_of(chips))
     costs = _cost_set(path, read.get("cost_set", DEFAULT_COST_SET.name))
     parameters = read_cost_set(costs) if isinstance(costs, Path) else cost.cost_set(costs)
     template = SweepJob(
@@ -128,11 +125,11 @@ def _sweep(path: Path, read: Mapping[str, Any]) -> Sweep:
         figures=parameter_values(parameters),
         code=code_version(),
     )
-    refusals = _refusals(shapes, pairs)
-    choices = tuple(itertools.product(modes, satmodes, chips))
+    refusals = _refusals(shapes, pairs, chips)
+    choices = tuple(itertools.product(modes, satmodes))
     if refusals:
-        ((shape, (src, dst)), reason) = next(iter(refusals.items()))
-        total = len(shapes) * len(pairs)
+        ((shape, (src, dst), _), reason) = next(iter(refusals.items()))
+        total = len(shapes) * len(pairs) * len(chips)
         warnings.warn(
             f"{path}: {len(refusals) * len(choices)} of {total * len(choices)} jobs are left out, "
             f"the first for {list(shape)} {src} -> {dst}: {reason}",
@@ -145,31 +142,54 @@ def _sweep(path: Path, read: Mapping[str, Any]) -> Sweep:
                 template, shape=shape, src=src, dst=dst, mode=mode, satmode=satmode, chip=chip
             )
             for shape, (src, dst) in itertools.product(shapes, pairs)
-            if (shape, (src, dst)) not in refusals
-            for mode, satmode, chip in choices
+            for (mode, satmode), chip in itertools.product(choices, chips)
+            if (shape, (src, dst), chip) not in refusals
         ),
         output=path.parent / _file_name("output", read.get("output", f"{path.stem}.jsonl")),
         inputs=(path, *([costs] if isinstance(costs, Path) else [])),
     )
 
 
-def _refusals(shapes: Sequence[Shape], pairs: Sequence[_Pair]) -> dict[tuple[Shape, _Pair], str]:
-    """The reasons why pairs do not take shapes, one for each two of them where it is so.
+def _pairs_of(chips: Sequence[str]) -> tuple[_Pair, ...]:
+    """Every pair that one of the chips casts."""
+    rules = (MATRIX.get(chip_named(chip).isa, {}).values() for chip in chips)
+    named = ((rule.src.name, rule.dst.name) for rule in itertools.chain.from_iterable(rules))
+    return tuple((dtype_named(src), dtype_named(dst)) for src, dst in dict.fromkeys(named))
+
+
+def _refusals(
+    shapes: Sequence[Shape], pairs: Sequence[_Pair], chips: Sequence[str]
+) -> dict[tuple[Shape, _Pair, str], str]:
+    """The reasons why chips do not cast pairs, or pairs do not take shapes.
 
     Raises:
+        UnsupportedCastError: no chip casts a pair.
         ValueError: no pair takes a shape.
     """
-    refusals = {}
-    for shape in shapes:
-        for src, dst in pairs:
-            bits = element_bits(resolve_cast(src, dst, CastMode.CAST_NONE, SaturationMode.ON))
+    refusals: dict[tuple[Shape, _Pair, str], str] = {}
+    for pair in pairs:
+        bits, lacking = {}, {}
+        for chip in chips:
+            asked = (*pair, CastMode.CAST_NONE, SaturationMode.ON)
             try:
-                check_shape(shape, bits)
+                bits[chip] = element_bits(resolve_cast(*asked, family=chip_named(chip).isa))
+            except UnsupportedCastError as error:
+                lacking[chip] = error
+        if not bits:
+            raise lacking[chips[0]]
+        refusals |= {
+            (shape, pair, chip): str(lacking[chip]) for shape in shapes for chip in lacking
+        }
+        for shape, chip in itertools.product(shapes, bits):
+            try:
+                check_shape(shape, bits[chip])
             except ValueError as error:
-                refusals[shape, (src, dst)] = str(error)
-        if all((shape, pair) in refusals for pair in pairs):
+                refusals[shape, pair, chip] = str(error)
+    for shape in shapes:
+        found = [refusals.get((shape, pair, chip)) for pair in pairs for chip in chips]
+        if all(found):
             src, dst = pairs[0]
-            raise ValueError(f"{src} -> {dst}: {refusals[shape, pairs[0]]}")
+            raise ValueError(f"{src} -> {dst}: {found[0]}")
     return refusals
 
 

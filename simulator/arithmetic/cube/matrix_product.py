@@ -139,7 +139,7 @@ _MOST: Final = -INT8.min
 _CHUNK: Final = (1 << 24) // _MOST**2
 """Terms of which float32 gives the exact sum in any order: all partial sums are below 2**24."""
 _SPARSE: Final = 64
-"""Where fewer than one element in so many is open, adding up lines beats multiplying matrices."""
+"""If fewer than one element in so many is open, adding up lines beats multiplying matrices."""
 
 
 def multiply_integers(

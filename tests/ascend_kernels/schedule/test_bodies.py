@@ -13,7 +13,7 @@ from support.programs.upstream_dumps import arrays_of, kernel_of, unpacked
 
 import pypto_cast as pypto
 from ascend_kernels.schedule import schedule as schedule_module
-from ascend_kernels.schedule.parts import Barrier, Branch, Loop, Renewal, Run, Step
+from ascend_kernels.schedule.parts import Barrier, Branch, ControlStep, Loop, Renewal, Run
 from ascend_kernels.schedule.schedule import NotExecutedError, Schedule
 from pypto_cast.testing.schedule_checks import assert_schedule_ok, synthetic_arrays
 from simulator.machine.memory import SimulatorFault
@@ -24,9 +24,9 @@ def schedule_of(name: str, folder: Path) -> Schedule:
     return pypto.read_schedule(unpacked(name, folder))
 
 
-def steps_of(steps: tuple[Step, ...], kind: type) -> list[Step]:
+def steps_of(steps: tuple[ControlStep, ...], kind: type) -> list[ControlStep]:
     """The steps of a kind, at any depth."""
-    found: list[Step] = []
+    found: list[ControlStep] = []
     for step in steps:
         found += [step] if isinstance(step, kind) else []
         if isinstance(step, Loop):
@@ -36,7 +36,7 @@ def steps_of(steps: tuple[Step, ...], kind: type) -> list[Step]:
     return found
 
 
-def without(steps: tuple[Step, ...], kind: type) -> tuple[Step, ...]:
+def without(steps: tuple[ControlStep, ...], kind: type) -> tuple[ControlStep, ...]:
     return tuple(
         replace(step, steps=without(step.steps, kind)) if isinstance(step, Loop) else step
         for step in steps
@@ -289,6 +289,12 @@ def test_numbers_that_json_lacks_are_read_back_equal(scalar: str, tmp_path: Path
     ("name", "opcode", "changed", "says"),
     [
         ("softmax", "ROWSUM_SINGLE", {"axis": 0}, "reduces the last of 2 axes, not axis 0"),
+        (
+            "softmax",
+            "EXPAND",
+            {"axis": 0},
+            r"repeats axis 0 of \(32, 1\), which gives no \(32, 256\)",
+        ),
         ("column_sum", "ROWSUMLINE", {"axis": 99}, r"names \[99\] as axes"),
         ("running_sums", "CUM_SUM", {"axis": -99}, r"names \[-99\] as axes"),
         ("gathered", "GATHER_ELEMENT", {"axis": 99}, r"names \[99\] as axes"),

@@ -115,6 +115,21 @@ LEAF_DAMAGES: dict[str, tuple[Callable[[Function], object], str]] = {
         lambda leaf: leaf["operations"][1].update(op_attr={"op_attr_shape": 1}),
         "op_attr, op_attr_shape: a list is wanted, not 1",
     ),
+    "another pipe": (
+        lambda leaf: leaf["operations"][1]["sync_queue"].update(pipe_id=5),
+        "COPY_IN is of pipe MTE3, and the opcode of MTE2",
+    ),
+    "another core": (
+        lambda leaf: leaf["operations"][1].update(op_attr={"IS_CUBE": True}),
+        "COPY_IN is of the cube, and its leaf of AIV: all is in UB or GM",
+    ),
+    "a barrier between two pipes": (
+        lambda leaf: (
+            leaf["operations"][1].update(opcode="BAR.V", ioperands=[], ooperands=[])
+            or leaf["operations"][1]["sync_queue"].update(pipe_id=1, trig_pipe=5)
+        ),
+        "BAR.V: it is between V and MTE3",
+    ),
     "unknown mode": (
         lambda leaf: leaf["operations"][1].update(op_attr={"op_attr_mode": 77}),
         "out of range",
@@ -375,6 +390,18 @@ PLAIN_DAMAGES: dict[str, tuple[Callable[[Function], object], str]] = {
     "no flag": (
         lambda whole: whole["leaves"][0]["operations"][0].update(opcode="BAR.V"),
         "operation 0 BAR.V: it has no flag",
+    ),
+    "pipe": (
+        lambda whole: whole["leaves"][0]["operations"][0].update(pipe="V"),
+        "operation 0 COPY_IN: it is of pipe 'V', and the opcode of MTE2",
+    ),
+    "core": (
+        lambda whole: whole["leaves"][0].update(core="GPU"),
+        "is of core 'GPU'; there are AIV, AIC, HUB",
+    ),
+    "hub": (
+        lambda whole: whole["leaves"][0].update(core="HUB"),
+        "operation 0 COPY_IN: it has tiles in UB, and on a HUB nothing runs",
     ),
     "leaf": (lambda whole: whole["bodies"][0]["tasks"][0].update(leaf=7), "task 0: leaf 7 of 2"),
     "accesses": (

@@ -200,7 +200,9 @@ def test_an_operation_that_does_not_fit_is_named() -> None:
         [copy_in(0, one), vector("RECIPROCAL", other, one, line=7), copy_out(1, other)]
     )
     with pytest.raises(
-        ValueError, match=r"^RECIPROCAL \(k\.py:7\) reads 102400 B and writes 102400 B of UB, which"
+        ValueError,
+        match=r"^RECIPROCAL \(k\.py:7\) holds 102400 B of RECIPROCAL \(k\.py:7\), 102400 B of "
+        r"COPY_IN for RECIPROCAL \(k\.py:7\) in UB, which has 196608 B; a smaller tile would fit",
     ):
         plan_leaf("leaf", graph, UB_BYTES)
 
@@ -215,7 +217,8 @@ def test_what_finds_no_room_is_named_with_what_is_there() -> None:
     spills.holders[1] = copy
     assert (held.buffers, wanted.buffers) == ([1], [2])
     assert spills.full(wanted, space).startswith(
-        "RECIPROCAL (k.py:7) needs 256 B more in UB, where there are 256 B of COPY_IN; a smaller"
+        "RECIPROCAL (k.py:7) needs 256 B more in UB, where there are 256 B of COPY_IN for "
+        "RECIPROCAL (k.py:7); a smaller"
     )
 
 

@@ -9,9 +9,15 @@ import pytest
 from support.environment import openvino_nodes
 from support.numbers.framework_casts import check
 
+from pypto_cast.dialects.openvino.convert import convert
 from pypto_cast.dialects.openvino.element_types import HELD_FORMATS
 from simulator.numbers.convert import values_of
-from simulator.numbers.formats import BF16, E4M3FN, E5M2, FP16, FP32, Codes, Format
+from simulator.numbers.formats import BF16, E2M1, E4M3FN, E5M2, FP16, FP32, Codes, Format
+
+
+def test_a_float_without_a_known_rule_is_refused() -> None:
+    with pytest.raises(TypeError, match="OpenVINO's conversions from or to E2M1"):
+        convert(np.zeros(2, E2M1.dtype), E2M1, FP32)
 
 
 @pytest.mark.skipif(

@@ -125,7 +125,7 @@ def numbers(name: str) -> np.ndarray:
 
 
 def is_asked_for(src: str, dst: str) -> bool:
-    """Tells whether promotion can lead there: from floats to other floats only."""
+    """True if promotion can lead there: from floats to other floats only."""
     floats = [isinstance(ELEMENT_TYPES[name].format, FloatFormat) for name in (src, dst)]
     return src != dst and floats != [True, False]
 

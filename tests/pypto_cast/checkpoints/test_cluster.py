@@ -20,6 +20,12 @@ from support.environment.models import load_sharded
 from support.numbers.codes import SEED
 
 from pypto_cast.checkpoints import cluster as cluster_module
+from pypto_cast.checkpoints.blocks import Limits
+from pypto_cast.checkpoints.output_plan import planned_files
+from pypto_cast.checkpoints.settings import Settings, planned_by
+from pypto_cast.dask_pool import code_version
+from pypto_cast.tensors.array_files import new_file
+from pypto_cast.unfinished import BusyOutputError
 
 __all__ = ["command"]  # a fixture
 
@@ -96,6 +102,53 @@ def test_an_interrupted_run_goes_on(
     assert sum(times[path.name] == when for path, when in first.items()) >= 3
     assert len(load_sharded(tmp_path / "out")) == 12
     assert not kept(tmp_path)
+
+
+@pytest.mark.parametrize("is_done_there", [False, True])
+def test_a_file_that_another_worker_still_writes_is_waited_for(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_done_there: bool
+) -> None:
+    """As after an interrupt, whose running tasks go on on their workers."""
+    settings = Settings(to=("bf16",))
+    shard = next(iter(planned_files(planned_by(source, settings), 1 << 20)))
+    folder = tmp_path / "made" / "output"
+    folder.mkdir(parents=True)
+    folder.with_name("reports").mkdir()
+    report = folder.with_name("reports") / f"{shard}.json"
+
+    def write() -> None:
+        cluster_module.write_shard(
+            shard,
+            source=source,
+            settings=settings,
+            folder=folder,
+            shard_bytes=1 << 20,
+            limits=Limits(),
+            code=code_version(),
+        )
+
+    waits = threading.Event()
+    write_once = cluster_module._write_shard
+
+    def noticed(*arguments: Any) -> None:
+        try:
+            write_once(*arguments)
+        except BusyOutputError:
+            waits.set()
+            raise
+
+    monkeypatch.setattr(cluster_module, "_write_shard", noticed)
+    thread = threading.Thread(target=write)
+    with new_file(folder / shard, force=True) as file:
+        thread.start()
+        assert waits.wait(60)
+        file.write(b"theirs")
+        if is_done_there:
+            report.write_text("[]")
+    thread.join(60)
+    assert not thread.is_alive()
+    assert ((folder / shard).read_bytes() == b"theirs") is is_done_there
+    assert (report.read_text() == "[]") is is_done_there
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL to send to a worker")

@@ -15,6 +15,7 @@ from pypto_cast.dtypes.data_types import ROWS, DataType, TensorType, bytes_of
 from pypto_cast.dtypes.names import SPELLINGS
 from simulator.machine.vector_types import VECTOR_TYPES
 from simulator.numbers.formats import FORMATS
+from simulator.numbers.rounding import RoundMode
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGES = ("tiling", "simulator", "ascend_kernels", "pypto_cast")
@@ -44,6 +45,13 @@ def test_constants_are_members() -> None:
     for member in (*DataType, *pypto.CastMode):
         assert getattr(pypto, member.name) is member
         assert member.name in pypto.__all__
+
+
+def test_modes_are_numbered_in_the_order_of_the_simulator() -> None:
+    """Upstream's dumps number them so."""
+    offered = [mode.round_mode for mode in sorted(pypto.CastMode, key=int)]
+    assert offered == [None, *RoundMode][: len(offered)]
+    assert [int(mode) for mode in pypto.CastMode] == [*range(len(offered))]
 
 
 def test_ascendc_has_types_of_rows() -> None:
@@ -184,8 +192,8 @@ def key(text: str) -> str:
 
 def test_no_other_list_of_dtypes() -> None:
     found: dict[str, list[str]] = {}
-    for package in PACKAGES:
-        for path in sorted((ROOT / package).rglob("*.py")):
+    for folder in (*PACKAGES, "docs"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
             name = path.relative_to(ROOT).as_posix()
             for line, text in telltales(ast.parse(path.read_text(encoding="utf-8"))):
                 found.setdefault(name, []).append(f"{name}:{line} {text}")

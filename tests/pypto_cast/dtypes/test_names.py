@@ -34,7 +34,7 @@ TYPED = {
     "uint8": "DT_UINT8 u8 uint8 U8",
     "bool": "DT_BOOL bool BOOL boolean torch.bool np.bool_ tensor(bool)",
 }
-"""What people type, by numpy's name; every dialect has these types."""
+"""The names that people type, by numpy's name; every dialect has these types."""
 SPELLED = [(text, name) for name, typed in TYPED.items() for text in typed.split()]
 ONNX_OF = {"float32": "FLOAT", "float64": "DOUBLE"}
 OPENVINO_OF = {

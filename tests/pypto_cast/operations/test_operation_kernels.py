@@ -37,7 +37,7 @@ def wide(x: np.ndarray) -> np.ndarray:
 
 
 def near(found: np.ndarray, exact: np.ndarray, ulps: int) -> bool:
-    """Tells whether results lie within some codes of exact ones rounded to their format."""
+    """True where results lie within some codes of exact ones rounded to their format."""
     kind = {2: np.int16, 4: np.int32}[found.dtype.itemsize]
 
     def order(x: np.ndarray) -> np.ndarray:

@@ -374,9 +374,8 @@ def test_without_the_option_nothing_is_said(tmp_path: Path) -> None:
     assert (code, "certainty" in text) == (0, False)
 
 
-@pytest.mark.parametrize(
-    ("share", "code"), [pytest.param("0.99", 0, marks=pytest.mark.exhaustive), ("0.991", 1)]
-)
+@pytest.mark.exhaustive  # suites in processes of their own, twice
+@pytest.mark.parametrize(("share", "code"), [("0.99", 0), ("0.991", 1)])
 def test_workers_are_counted_together(tmp_path: Path, share: str, code: int) -> None:
     pytest.importorskip("xdist", reason="pytest-xdist is not installed")
     found, text = run_suite(tmp_path, "-n", "2", "-k", "kernel", "--fail-under-certainty", share)

@@ -86,6 +86,7 @@ def test_without_the_option_nothing_stands_in(tmp_path: Path) -> None:
     assert "No module named 'pypto'" in done.stdout + done.stderr
 
 
+@pytest.mark.exhaustive  # three suites in processes of their own
 def test_devices_are_refused_or_the_cpu(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     done = run(tmp_path, DEVICE, "--pypto-cast")

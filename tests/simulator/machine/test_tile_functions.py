@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import csv
+
 import numpy as np
 import pytest
+from support.environment.sources import CASE_TABLES
 
-from simulator.machine.tile_functions import evaluated
-from simulator.machine.tile_opcodes import NO_ROW, TILE_OPCODES
+from simulator.machine.tile_functions import CHAINS, evaluated
+from simulator.machine.tile_opcodes import (
+    NO_ROW,
+    TILE_OPCODES,
+    TileWork,
+    instructions_inside,
+)
 from simulator.numbers.formats import BF16, FP16, FP32, INT16, INT32, FloatFormat, Format
 
 VALUES = np.array([0.0, -0.0, 1e-30, -1e-30, 0.75, -3.5, 88.0, -1e30, np.inf, -np.inf, np.nan])
@@ -49,6 +57,59 @@ def test_a_float_of_any_width_is_rounded_to_an_integer(fmt: Format) -> None:
     np.testing.assert_array_equal(evaluated("integral", [x], fmt), np.rint(x.astype(np.float32)))
 
 
+def test_the_instructions_inside_are_those_that_are_executed() -> None:
+    names = {"round": "vconv", "minimum": "vmin", "maximum": "vmax"}
+    for row in TILE_OPCODES.values():
+        inside = " ".join(row.inside)
+        for name, _ in (each for chain in CHAINS.get(row.function, {}).values() for each in chain):
+            assert names.get(name, f"v{name}") in inside, row.name
+        assert bool(row.inside) != (row.work is TileWork.ALIAS)
+    assert instructions_inside("EXPM1") == "vconv, vexp, vadds"
+    assert instructions_inside("VIEW") == "none, for nothing moves"
+    assert instructions_inside("BITSORT") == "not known"
+
+
 def test_an_opcode_has_a_row_or_a_reason() -> None:
     assert not TILE_OPCODES.keys() & NO_ROW.keys()
     assert all(row.name == name for name, row in TILE_OPCODES.items())
+
+
+OPCODES = CASE_TABLES / "tile_opcodes.csv"
+
+
+@pytest.mark.skipif(
+    not OPCODES.exists(), reason=f"the case tables are not beside this checkout: no {OPCODES.name}"
+)
+def test_every_opcode_of_dumps_has_a_row_or_a_reason() -> None:
+    """But syncs, and the cube's."""
+    others = {"SYNC_SRC", "SYNC_DST", "BAR.V", "BAR.M", "PHASE1", "PHASE2"}
+    others |= {"L1_TO_L0A", "L1_TO_L0B", "L1_TO_L0Bt", "A_MUL_B", "A_MULACC_B"}
+    with OPCODES.open(encoding="utf-8", newline="") as file:
+        dumped = {row["opcode"] for row in csv.DictReader(file)}
+    assert len(dumped) == 79
+    assert dumped - TILE_OPCODES.keys() - NO_ROW.keys() == others
+
+
+# Upstream r0.2.0, framework/src/interface/operation/opcode.cpp: `excludeBufferReuse`, and the
+# opcodes with a second output in UB.
+NEVER_IN_PLACE = {
+    *("DIVS", "RECIPROCAL", "ROUND", "PAD", "FILLPAD", "TRANSPOSE_VNCHWCONV", "CUM_SUM"),
+    *("GATHER_ELEMENT", "BITWISEANDS", "BITWISEORS", "BITWISEXORS", "BITWISELEFTSHIFT"),
+    *("BITWISERIGHTSHIFT", "SBITWISELEFTSHIFT", "SBITWISERIGHTSHIFT", "COPY_IN", "COPY_OUT"),
+    *(f"PAIR{name}" for name in ("SUM", "MAX", "MIN")),
+    *(f"ROW{name}_SINGLE" for name in ("SUM", "MAX", "MIN")),
+}
+WITH_SCRATCH = {
+    *("LOGICALAND", "LOGICALNOT", "ROUND", "EXP2", "EXPM1", "SIGN", "COPYSIGN", "BITWISEXOR"),
+    *("BITWISEXORS", "BITWISELEFTSHIFT", "BITWISERIGHTSHIFT", "SBITWISELEFTSHIFT"),
+    *("SBITWISERIGHTSHIFT", "CMP", "CMPS", "WHERE_TT", "WHERE_TS", "WHERE_ST"),
+    *("TRANSPOSE_VNCHWCONV", "GATHER_ELEMENT", "ROWSUMLINE"),
+    *(f"ROW{name}_SINGLE" for name in ("SUM", "MAX", "MIN")),
+}
+
+
+def test_rows_are_in_place_and_have_scratch_as_upstreams_opcodes() -> None:
+    rows = [row for row in TILE_OPCODES.values() if row.inputs]
+    moved = {"TRANSPOSE_MOVEIN", "TRANSPOSE_MOVEOUT"}  # between GM and UB
+    assert {row.name for row in rows if not row.in_place} - moved == NEVER_IN_PLACE
+    assert {row.name for row in rows if row.has_scratch} == WITH_SCRATCH

@@ -221,7 +221,8 @@ def test_a_guard_reports(name: str) -> None:
 def test_where_sizes_are_equal_upstream_writes_these_over_their_input(opcode: str) -> None:
     result = replace(ub(A), shape=(1, COLUMNS)) if opcode == "ROWMAXLINE" else ub(A)
     source = replace(ub(A), shape=(ROWS, 1)) if opcode == "EXPAND" else ub(A)
-    program = [COPY, *ARRIVED, replace(step(opcode, result, source), axis=0), *LEAVES]
+    axis = 1 if opcode == "EXPAND" else 0
+    program = [COPY, *ARRIVED, replace(step(opcode, result, source), axis=axis), *LEAVES]
     store = step("COPY_OUT", replace(gm("y"), shape=result.shape), result)
 
     first = run(task([*program, store], buffers=((A, 0, len(program)),)))[0]

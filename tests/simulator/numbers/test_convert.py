@@ -36,7 +36,7 @@ from simulator.numbers.rounding import RoundMode
 
 
 def is_direct(src: Format, dst: Format) -> bool:
-    """Tells whether numpy or ml_dtypes convert a number to a float in one rounding."""
+    """True if numpy or ml_dtypes convert a number to a float in one rounding."""
     if src is f.FP64:
         return dst in (f.FP64, f.FP32, f.FP16)
     # Integers above 2**24 overflow FP16 and everything narrower: their detour loses nothing there.

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ascend_kernels import twin
+from ascend_kernels import emit, twin
 from simulator.compiled_library import CompiledLibraryError, find_compiler
 from simulator.numbers import convert, fast, formats, rounding
 from simulator.numbers.convert import INF_NAN, Conversion, Overflow, Policy
@@ -88,6 +88,26 @@ def test_the_twin_is_not_built_without_a_new_mode(tmp_path: Path) -> None:
     assert len(re.findall(r"error: .*NEW.*not handled in switch", done.stderr)) == 1
 
 
+def test_a_new_mode_reaches_the_twin_and_ascendc(monkeypatch: pytest.MonkeyPatch) -> None:
+    new, known = new_member(RoundMode), rounding.rounds_away
+    rules = [lambda guard, sticky: guard & sticky, lambda guard, sticky: guard ^ sticky]
+
+    def away(mode: RoundMode, *, guard: Any, sticky: Any, **bits: Any) -> Any:
+        return (
+            rules[0](guard, sticky)
+            if mode is new
+            else known(mode, guard=guard, sticky=sticky, **bits)
+        )
+
+    monkeypatch.setattr(emit, "RoundMode", [*RoundMode, new])
+    monkeypatch.setattr(emit, "rounds_away", away)
+    assert "X(NEW, HALF, HALF, HALF, HALF)" in emit.trace_header()
+    assert "    CAST_NEW = rounding.RoundMode.NEW\n" in emit.round_modes()
+    del rules[0]
+    with pytest.raises(ValueError, match="NEW has no threshold"):
+        emit.trace_header()
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("module", "kind", "forgotten"),
@@ -145,3 +165,83 @@ def test_the_fast_paths_leave_a_new_overflow_rule_to_the_definition() -> None:
         if src.bits > fast.TABLE_BITS:
             conversion = Conversion(src=src, dst=dst, mode=RoundMode.RINT, policy=policy)
             assert fast.loop.__wrapped__(conversion) is None, str(conversion)
+
+
+HALF_DOWN = {
+    "simulator/numbers/rounding.py": [
+        (
+            "\n\n    __hash__ = object",
+            '\n    DOWN = "to nearest, ties toward zero"\n\n    __hash__ = object',
+        ),
+        (
+            "        case _:\n",
+            "        case RoundMode.DOWN:\n            return guard & sticky\n        case _:\n",
+        ),
+    ],
+    "simulator/numbers/native/csrc/rounding.h": [
+        (
+            f"return {known};\n    }}",
+            f"return {known};\n        case DOWN:\n            return {new};\n    }}",
+        )
+        for known, new in {
+            "!odd && (guard || sticky)": "guard && sticky",
+            "Way::ODD": "Way::NONE",
+            "to_integers ? DOWNWARD : ZEROWARD": "NEAREST",
+        }.items()
+    ],
+    "pypto_cast/dtypes/data_types.py": [
+        ("__all__ = [\n", '__all__ = [\n    "CAST_DOWN",\n'),
+        ("    CAST_ODD = 6\n", "    CAST_ODD = 6\n    CAST_DOWN = 7\n"),
+        ("CAST_ODD = CastMode", "CAST_ODD, CAST_DOWN = CastMode"),
+    ],
+    "simulator/machine/cast_table.py": [("RoundMode.ODD)", "RoundMode.ODD, RoundMode.DOWN)")],
+    "ascend_kernels/matrix.py": [("RoundMode.ODD)", "RoundMode.ODD, RoundMode.DOWN)")],
+}
+"""All that is written by hand for a new mode of FP32 -> FP16."""
+CASTS = """
+import warnings
+import numpy as np
+import pypto_cast as pypto
+from simulator import ascendc
+warnings.simplefilter("error", pypto.EngineWarning)
+assert ascendc.RoundMode.CAST_DOWN.value.name == "DOWN"
+ulp = 2.0**-10
+values = [1 + ulp / 2, -1 - ulp * 1.5, 1 + ulp * 0.75, 65520, 1e9]
+x = pypto.from_numpy(np.array(values, np.float32))
+for chosen in ({"engine": "twin"}, {"engine": "numpy"}, {"fidelity": "instructions"}):
+    with pypto.options(vec_tile_shapes=[16], **chosen):
+        found = pypto.cast(x, pypto.DT_FP16, mode=pypto.CAST_DOWN).numpy()
+    assert found.tolist() == [1, -1 - ulp, 1 + ulp, 65504, np.inf], (chosen, found)
+"""
+
+
+@pytest.mark.exhaustive
+def test_a_mode_is_added_in_the_files_that_the_page_names(tmp_path: Path) -> None:
+    try:
+        compiler = find_compiler()
+    except CompiledLibraryError as error:
+        pytest.skip(str(error))
+    checkout = Path(formats.__file__).parents[2]
+    page = (checkout / "docs" / "architecture.md").read_text()
+    (row,) = re.findall(r"^\| a round mode \|(.*)\|(.*)\|$", page, re.M)
+    files, commands = (re.findall(r"`(.*?)`", cell) for cell in row)
+    assert set(files) == set(HALF_DOWN)
+    for package in ("tiling", "simulator", "ascend_kernels", "pypto_cast"):
+        shutil.copytree(checkout / package, tmp_path / package)
+    for name, edits in HALF_DOWN.items():
+        text = (tmp_path / name).read_text()
+        for old, new in edits:
+            assert text.count(old) == 1, (name, old)
+            text = text.replace(old, new)
+        (tmp_path / name).write_text(text)
+
+    def run(*command: str) -> None:
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    for command in commands:
+        run(sys.executable, *command.split()[1:])
+    source = tmp_path / "simulator" / "numbers" / "native" / "csrc" / "engine.cpp"
+    strict = ("-std=c++17", "-fsyntax-only", '-DPYPTO_CAST_DIGEST=""', "-Werror=switch")
+    run(*compiler, *strict, str(source))
+    run(sys.executable, "-c", CASTS)

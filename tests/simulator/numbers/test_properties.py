@@ -88,7 +88,7 @@ def negated(codes: np.ndarray, fmt: str) -> np.ndarray:
 
 
 def has_a_mirror_image(code: int, src: str, dst: str) -> bool:
-    """Tells whether neither the code nor its result lies beyond what the negative can hold."""
+    """True if neither the code nor its result lies beyond what the negative can hold."""
     value = decode(code, src)
     for form in (FORMATS[src], FORMATS[dst]):
         beyond = value.kind != "finite" or value.magnitude > form.largest

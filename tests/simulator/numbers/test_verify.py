@@ -226,7 +226,7 @@ def test_a_certificate_of_the_same_code_stays_unless_it_is_replaced(tmp_path: Pa
         (["--pair", "fp32-bf16", "--mode", "ODD"], "fp32-bf16 has no mode ODD"),
         (["--pair", "fp16-fp32", "--output", "nowhere"], "nowhere is no directory"),
         (["--confirm", "nowhere"], "nowhere has no certificate of what is asked for"),
-        (["--confirm", ".", "--output", "."], "leave out --output, --exhaustive and --variants"),
+        (["--confirm", ".", "--output", "."], "--output would change nothing beside --confirm"),
     ],
 )
 def test_errors_are_one_line(

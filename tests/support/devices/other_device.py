@@ -45,7 +45,7 @@ def order_of(values: Array) -> Array:
 
 
 def is_possible(values: Array, low: Array, high: Array, may_be_nan: Array | None) -> Array:
-    """Tells whether values lie in an interval, in total order; NaN is a class."""
+    """True where values lie in an interval, in total order; NaN is a class."""
     values, low, high = np.broadcast_arrays(values, low, high)
     between = (order_of(low) <= order_of(values)) & (order_of(values) <= order_of(high))
     if np.issubdtype(values.dtype, np.integer) or values.dtype == np.bool_:

@@ -98,7 +98,7 @@ def _run(block: Block, space: dict[str, Any]) -> None:
 
 
 def differences(page: str, markdown: str) -> Iterator[str]:
-    """Tells of each block that raises, warns, or prints something else than the page shows."""
+    """Reports each block that raises, warns, or prints something else than the page shows."""
     blocks = blocks_of(markdown)
     space: dict[str, Any] = {"__name__": "page"}
     for number, block in enumerate(blocks):

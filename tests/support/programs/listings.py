@@ -38,7 +38,7 @@ UB_BYTES = 196608
 FENCE = PipeBarrier(of=Pipe.ALL)
 """Everything before it is done: put between instructions whose order is not the question."""
 UNTOUCHED = 0xEE
-"""What the output holds where nothing was written."""
+"""The output where nothing was written."""
 
 
 def chip_of(cores: int) -> Chip:
@@ -200,7 +200,7 @@ def fault(*body: Instruction, gm: dict[str, Bytes] | None = None) -> str:
 
 
 Access = tuple[int, str, str]
-"""Which instruction, whether it "reads" or "writes", and which bytes."""
+"""The instruction, "reads" or "writes", and the bytes."""
 
 
 def assert_race(one: Access, other: Access, *body: Instruction) -> None:

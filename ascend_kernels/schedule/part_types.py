@@ -1,0 +1,85 @@
+"""The types of a part's fields, checked when it is made."""
+
+from __future__ import annotations
+
+import types
+import typing
+from typing import Any, Final
+
+_HINTS: Final[dict[type, dict[str, Any]]] = {}
+"""The types of the fields of each class that was made, which take long to resolve."""
+_UNIONS: Final = (typing.Union, types.UnionType)
+MAX_BITS: Final = 64
+"""Of a whole number."""
+WANTED: Final = {
+    int: "a whole number of 64 bits",
+    float: "a finite number",
+    bool: "true or false",
+    str: "printable text",
+    object: "whole numbers and texts in lists",
+}
+
+
+class Part:
+    """A part of a schedule: a frozen dataclass whose fields are of the types that it names.
+
+    Raises:
+        TypeError: a field of another type; names part and field.
+    """
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+def check_fields(part: Any) -> None:
+    """Refuse a field of another type than its annotation; a number of a scalar is checked later.
+
+    Raises:
+        TypeError: names class and field.
+    """
+    made_of = type(part)
+    if made_of not in _HINTS:
+        _HINTS[made_of] = typing.get_type_hints(made_of)
+    for name, kind in _HINTS[made_of].items():
+        value = getattr(part, name)
+        if not fits(value, kind):
+            where = f"{type(part).__name__}.{name}"
+            raise TypeError(f"{where}: {_wanted(kind)} is wanted, not {shown(value)}")
+
+
+def fits(value: object, kind: Any) -> bool:
+    """Tell if a value is of a type, as annotated; of a scalar only the outermost is looked at."""
+    if typing.get_origin(kind) is tuple:
+        inner = typing.get_args(kind)[0]
+        return isinstance(value, tuple) and all(fits(each, inner) for each in value)
+    if typing.get_origin(kind) in _UNIONS:
+        kinds = set(typing.get_args(kind))
+        if {int, str} <= kinds:  # a scalar, which is checked with the whole, to any depth
+            return isinstance(value, (int, str, tuple))
+        return any(fits(value, each) for each in kinds)
+    if kind is int:
+        return type(value) is int and value.bit_length() <= MAX_BITS
+    if kind is float:
+        return isinstance(value, float) or fits(value, int)
+    if kind is str:
+        return isinstance(value, str) and value.isprintable()
+    return isinstance(value, kind)
+
+
+def _wanted(kind: Any) -> str:
+    if typing.get_origin(kind) is tuple:
+        return f"a tuple, each {_wanted(typing.get_args(kind)[0])},"
+    if typing.get_origin(kind) in _UNIONS:
+        kinds = typing.get_args(kind)
+        return WANTED[object] if {int, str} <= set(kinds) else " or ".join(map(_wanted, kinds))
+    return WANTED.get(kind) or ("None" if kind is type(None) else f"a {kind.__name__}")
+
+
+def shown(value: object) -> str:
+    """The start of a value's text, on one line."""
+    try:
+        return ascii(value)[:40]
+    except Exception as error:  # whatever a stranger's __repr__ raises
+        return f"a {type(value).__name__} ({type(error).__name__})"

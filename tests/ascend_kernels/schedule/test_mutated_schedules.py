@@ -1,0 +1,228 @@
+"""Schedules with one value exchanged, in JSON or directly: refused in one line, or judged."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import math
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.programs.upstream_dumps import arrays_of, unpacked
+
+import pypto_cast as pypto
+from ascend_kernels.schedule import task_lowering
+from ascend_kernels.schedule.parts import Barrier, Buffer, Flag, Run
+from ascend_kernels.schedule.schedule import Schedule
+from simulator.machine.memory import SimulatorFault
+
+EXAMPLES: Final = int(os.environ.get("PYPTO_CAST_MUTATIONS", "20"))
+DUMPS: Final = ("abs_1d", "cast_1d", "softmax_one_tile", "loop_sum", "reshape_rows", "select")
+PLAIN: Final = (
+    *(None, True, 0, -1, 1, 2, 3, 7, 2**31, 2**63, 2**70, 10**400, 0.5, 1e308),
+    *("", "x", "V", "S", "MTE3", "HUB", "AIC", "COPY_IN", "SYNC_SRC", "BAR.V", "a" * 5000, "a\nb"),
+    *("FP16", "INT8", "nan", "inf", "\ud800"),
+)
+ODD: Final = (float("nan"), float("inf"), np.int64(1), np.float32("nan"), b"x", 1j, object(), int)
+
+
+@functools.cache
+def schedule_of(name: str) -> Schedule:
+    with tempfile.TemporaryDirectory() as folder:
+        return pypto.read_schedule(unpacked(name, Path(folder)))
+
+
+@functools.cache
+def arrays(name: str) -> tuple[np.ndarray, ...]:
+    return tuple(arrays_of(schedule_of(name)))
+
+
+def slots(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The path to each value in a document or a tree of dataclasses and tuples."""
+    if path:
+        yield path
+    if isinstance(value, dict):
+        keys = [(key, value[key]) for key in value]
+    elif isinstance(value, (list, tuple)):
+        keys = list(enumerate(value))
+    elif dataclasses.is_dataclass(value) and type(value).__module__.startswith("ascend_kernels"):
+        keys = [(each.name, getattr(value, each.name)) for each in dataclasses.fields(value)]
+    else:
+        keys = []
+    for key, inner in keys:
+        yield from slots(inner, (*path, key))
+
+
+def at(value: Any, path: tuple[Any, ...]) -> Any:
+    for key in path:
+        value = getattr(value, key) if dataclasses.is_dataclass(value) else value[key]
+    return value
+
+
+def exchanged(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+    """A copy with the value at a path exchanged."""
+    if not path:
+        return new
+    key, *rest = path
+    inner = exchanged(at(value, (key,)), tuple(rest), new)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.replace(value, **{key: inner})
+    if isinstance(value, dict):
+        return {**value, key: inner}
+    held = [*value]
+    held[key] = inner
+    return type(value)(held)
+
+
+def mutations(old: Any, others: list[Any], direct: bool) -> st.SearchStrategy[Any]:
+    """Other values: of another type, near, doubled, dropped, or from elsewhere in the schedule."""
+    found = [st.sampled_from(PLAIN), st.sampled_from(others)]
+    if direct:
+        more = (*ODD, Run(body=0), Barrier(), Flag(setter="V", waiter="S", event_id=0), {}, [])
+        found.append(st.sampled_from(more))
+    if isinstance(old, int) and not isinstance(old, bool):
+        found.append(st.sampled_from([old + 1, old - 1, -old, old * 2, old * 1000]))
+    if isinstance(old, (list, tuple)):
+        found.append(st.sampled_from([old[:-1], old[1:], old + old, old[::-1], type(old)([old])]))
+    return st.one_of(found)
+
+
+def judged(name: str, schedule: Schedule) -> str:
+    """Run a schedule: it gives a verdict, and nothing else."""
+    assert Schedule.from_json(schedule.to_json()) == schedule
+    assert str(schedule)
+    assert isinstance(hash(schedule), int)
+    given_arrays = [each.copy() for each in arrays(name)]
+    text = ""
+    try:
+        schedule.run(*given_arrays)
+    except (SimulatorFault, ValueError) as error:
+        text = str(error)
+    assert text.isprintable()
+    return "fault" if text else "ran"
+
+
+def outcome(name: str, direct: bool, data: st.DataObject) -> str:
+    """Exchange one value; the end of making the schedule and running it."""
+    schedule = schedule_of(name)
+    tree = schedule if direct else json.loads(schedule.to_json())["schedule"]
+    paths = list(slots(tree))
+    path = data.draw(st.sampled_from(paths), label="path")
+    others = [at(tree, each) for each in paths if each[-1] == path[-1]]
+    new = data.draw(mutations(at(tree, path), others, direct), label="new")
+    try:
+        if direct:
+            changed = exchanged(tree, path, new)
+        else:
+            document = {"version": 1, "schedule": exchanged(tree, path, new)}
+            changed = Schedule.from_json(json.dumps(document))
+    except (TypeError, ValueError) as error:
+        refused: Exception | None = error
+    else:
+        refused = None
+    if refused is None:
+        return judged(name, changed)
+    assert direct or isinstance(refused, ValueError)
+    assert str(refused).isprintable()
+    return "refused"
+
+
+def buffer(**changed: Any) -> Buffer:
+    return Buffer(**{"name": "a", "address": 0, "size_bytes": 32, "first": 0, "last": 1, **changed})
+
+
+WRONG: Final[Mapping[str, tuple[Callable[[Schedule], object], str]]] = {
+    "a text for a number": (
+        lambda _: buffer(address="0"),
+        "Buffer.address: a whole number of 64 bits is wanted, not '0'",
+    ),
+    "NaN for a number": (lambda _: buffer(size_bytes=math.nan), "Buffer.size_bytes: .* not nan"),
+    "a list for a tuple": (
+        lambda given: replace(given, leaves=list(given.leaves)),
+        r"Schedule.leaves: a tuple, each a Leaf, is wanted, not \[Leaf",
+    ),
+    "a task for a leaf": (
+        lambda given: replace(given, leaves=given.bodies[0].tasks),
+        "Schedule.leaves: a tuple, each a Leaf, is wanted",
+    ),
+    "a negative address": (
+        lambda given: exchanged(given, ("leaves", 0, "buffers", 0, "address"), -32),
+        "buffer .*: 16384 B at -32, from operation 0 to",
+    ),
+    "a negative offset": (
+        lambda given: exchanged(
+            given, ("leaves", 0, "operations", 0, "outputs", 0, "offset", 0), -1
+        ),
+        r"operation 0 COPY_IN: a tile at byte 0 of its buffer, \(.*\) from \(-1,",
+    ),
+    "tasks in a circle": (
+        lambda given: exchanged(given, ("bodies", 0, "tasks", 0, "successors"), (0,)),
+        r"task 0: its successors, \(0,\), do not follow it",
+    ),
+    "a number of another kind": (
+        lambda given: exchanged(given, ("bodies", 0, "tasks", 0, "accesses", 0, "offset", 0), 0.5),
+        "Access.offset: a tuple, each whole numbers and texts in lists, is wanted",
+    ),
+    "a list in a number": (
+        lambda given: exchanged(
+            given, ("bodies", 0, "tasks", 0, "accesses", 0, "offset", 0), ("add", [1], 2)
+        ),
+        r"task 0: whole numbers and texts in lists is wanted, not \[1\]",
+    ),
+    "no output": (
+        lambda given: exchanged(given, ("leaves", 0, "operations", 0, "outputs"), ()),
+        "operation 0 COPY_IN: it writes no tile",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_parts_that_are_malformed_are_refused_as_they_are_made(case: str) -> None:
+    make, said = WRONG[case]
+    with pytest.raises((TypeError, ValueError), match=said):
+        make(schedule_of("softmax_one_tile"))
+
+
+def test_temporaries_in_the_memory_of_each_other_are_refused() -> None:
+    schedule = schedule_of("loop_sum")
+    place = next(k for k, body in enumerate(schedule.bodies) if body.temporaries)
+    first = schedule.bodies[place].temporaries[0]
+    path = ("bodies", place, "temporaries")
+    for held, said in (
+        ((first, first), "two temporaries have one name"),
+        ((replace(first, alias=first.name),), "it lies in the memory of .*, in a circle"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            exchanged(schedule, path, held)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::pypto_cast.EventReuseWarning")
+@pytest.mark.parametrize("direct", [False, True], ids=["json", "direct"])
+def test_a_mutated_schedule_is_refused_or_judged(
+    direct: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task_lowering, "MAX_TASKS", 100)
+    ends = set()
+
+    @settings(
+        max_examples=EXAMPLES,
+        derandomize="PYPTO_CAST_MUTATIONS" not in os.environ,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.sampled_from(DUMPS), st.data())
+    def mutate(name: str, data: st.DataObject) -> None:
+        ends.add(outcome(name, direct, data))
+
+    mutate()
+    assert {"refused", "fault"} <= ends

@@ -1,0 +1,113 @@
+"""Kernels of many alike rows of tiles: the plan of all of them from a few, and what that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from support.programs.upstream_dumps import NAMES, kernel_of
+
+import pypto_cast as pypto
+from ascend_kernels.schedule.planner import row_sharing, tiled_kernel
+from ascend_kernels.schedule.planner.subgraphs import TiledKernel
+from ascend_kernels.schedule.planner.tile_graph import PlanError, TileGraph
+from pypto_cast.kernel.jit import Kernel
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+Floats = pypto.Tensor[[...], pypto.DT_FP32]
+
+
+@pypto.frontend.jit
+def chained(x: Floats, y: Floats) -> None:
+    pypto.set_vec_tile_shapes(2, 64)
+    y[:] = pypto.exp(pypto.round(x) + 1.0) - x
+
+
+@pypto.frontend.jit
+def normalised(x: Floats, y: Floats) -> None:
+    pypto.set_vec_tile_shapes(2, 64)
+    y[:] = x / pypto.sum(x, -1, True)
+
+
+@pypto.frontend.jit
+def batched(x: Floats, y: Floats) -> None:
+    pypto.set_vec_tile_shapes(1, 2, 64)
+    y[:] = x - pypto.amax(x, -1, True)
+
+
+@pypto.frontend.jit
+def by_columns(x: Floats, y: Floats) -> None:
+    pypto.set_vec_tile_shapes(2, 8)
+    y[:] = x - pypto.sum(x, 0, True)
+
+
+CASES = [
+    (chained, [131, 64]),
+    (normalised, [131, 72]),
+    (batched, [2, 130, 64]),
+    (by_columns, [4, 8 * 66]),
+]
+
+
+def all_rows(graph: TileGraph, plan: Callable[[TileGraph], TiledKernel]) -> TiledKernel:
+    return plan(graph)
+
+
+def planned(kernel: Kernel, *shapes: list[int]) -> TiledKernel:
+    given = [pypto.tensor(shape, pypto.DT_FP32) for shape in shapes]
+    return tiled_kernel.tiled_kernel(kernel.tensor_graphs(*given), "kernel", cores=40)
+
+
+@pytest.mark.parametrize(("kernel", "shape"), CASES)
+def test_a_few_rows_give_the_plan_of_all(
+    kernel: Kernel, shape: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = planned(kernel, shape, shape)
+    monkeypatch.setattr(tiled_kernel, "with_shared_rows", all_rows)
+    assert shared == planned(kernel, shape, shape)
+
+
+def test_the_cost_grows_with_distinct_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = []
+    cut = tiled_kernel.cut
+
+    def counted(graph: TileGraph) -> TileGraph:
+        made = cut(graph)
+        counts[-1] += len(made.nodes)
+        return made
+
+    monkeypatch.setattr(tiled_kernel, "cut", counted)
+    for rows in (128, 4096, 129, 4097):
+        counts.append(0)
+        tiled = planned(chained, [rows, 64], [rows, 64])
+        assert len(tiled.bodies[0].tasks) >= rows // 2
+    assert counts[0] == counts[1]
+    assert counts[2] == counts[3]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", NAMES)
+def test_a_kernel_of_the_dumps_has_the_plan_of_all_its_rows(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each axis whose rows may be alike is made 66 tiles long, and a part of a tile if it was."""
+    kernel = kernel_of(name)
+    tensors = kernel.signature.tensors.values()
+    shapes = [[x if isinstance(x, int) and x > 0 else 160 for x in each.shape] for each in tensors]
+    given = [pypto.tensor(x, each.dtype) for x, each in zip(shapes, tensors, strict=True)]
+    with pypto.options(release="0.2.0", satmode="upstream"):
+        try:
+            graphs = kernel.tensor_graphs(*given)
+            tiled_kernel.tiled_kernel(graphs, name, cores=40)
+        except PlanError as error:
+            pytest.skip(f"not planned: {error}")
+    longer = []
+    for axis in range(len(graphs[0].tensors[0].shape)):
+        step, length = row_sharing._step_and_length(graphs[0], axis)
+        if step:
+            longer.append(row_sharing._of_length(graphs[0], axis, 66 * step + length % step))
+    if not longer:
+        pytest.skip("no axis along which rows are alike")
+    shared = [tiled_kernel.tiled_kernel([each], name, cores=40) for each in longer]
+    monkeypatch.setattr(tiled_kernel, "with_shared_rows", all_rows)
+    assert shared == [tiled_kernel.tiled_kernel([each], name, cores=40) for each in longer]

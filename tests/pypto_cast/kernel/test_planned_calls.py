@@ -1,0 +1,258 @@
+"""Calls at fidelity "instructions" that plan their schedule; bad input, and what fits in UB."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pypto_cast as pypto
+from ascend_kernels.schedule.planner import kernel_plan
+from ascend_kernels.schedule.schedule import Schedule
+from pypto_cast.kernel.jit import Kernel
+
+pytestmark = pytest.mark.filterwarnings("ignore::pypto_cast.TileShapeWarning")
+Matrix = pypto.Tensor[[64, 768], pypto.DT_FP32]
+Integers = pypto.Tensor[[64, 768], pypto.DT_INT32]
+Any2D = pypto.Tensor[[...], pypto.DT_FP32]
+
+
+@pypto.frontend.jit
+def scaled(x: Matrix, y: Matrix, factor: float = 1.0) -> None:
+    pypto.set_vec_tile_shapes(16, 256)
+    shifted = pypto.exp(x - pypto.amax(x, -1, True)) * factor
+    y[:] = shifted / pypto.sum(shifted, -1, True)
+
+
+@pypto.frontend.jit
+def turned(x: Matrix, y: pypto.Tensor[[64, 2], pypto.DT_FP32]) -> None:
+    pypto.set_vec_tile_shapes(64, 768)
+    y[:] = pypto.topk(x, 2, -1, True)[0]
+
+
+@pypto.frontend.jit
+def in_place(x: Matrix, y: Matrix) -> None:
+    pypto.set_vec_tile_shapes(64, 768)
+    y[:] = pypto.sqrt(pypto.abs(x + 1.0))
+
+
+@pypto.frontend.jit
+def cast_in_place(x: Matrix, y: Integers) -> None:
+    pypto.set_vec_tile_shapes(64, 768)
+    y[:] = pypto.cast(x, pypto.DT_INT32, satmode=pypto.SaturationMode.ON)
+
+
+@pypto.frontend.jit
+def read_twice(x: Matrix, y: Matrix) -> None:
+    pypto.set_vec_tile_shapes(64, 768)
+    y[:] = pypto.exp(x) + x
+
+
+def arrays(*shapes: tuple[int, ...]) -> list[np.ndarray]:
+    drawn = np.random.default_rng(3)
+    return [drawn.standard_normal(shape, np.float32) for shape in shapes]
+
+
+@pytest.fixture
+def executed(monkeypatch: pytest.MonkeyPatch) -> list[Schedule]:
+    """The schedules that are executed."""
+    found: list[Schedule] = []
+    run = Schedule.run
+
+    def noted(schedule: Schedule, *given: Any, **asked: Any) -> None:
+        found.append(schedule)
+        run(schedule, *given, **asked)
+
+    monkeypatch.setattr(Schedule, "run", noted)
+    return found
+
+
+def test_a_call_plans_its_schedule_and_executes_it(executed: list[Schedule]) -> None:
+    x, y = arrays((64, 768), (64, 768))
+    expected = y.copy()
+    scaled(x, expected, 2.0)
+    assert not executed
+
+    kernel_plan._planned.cache_clear()
+    for copy_completion in ("latest", "earliest"):
+        with pypto.options(
+            fidelity="instructions", chip="Ascend910B1", copy_completion=copy_completion
+        ):
+            scaled(x, y, 2.0)
+            planned = scaled.schedule(x, y, 2.0)
+        np.testing.assert_array_equal(y.view(np.uint8), expected.view(np.uint8))
+        y[:] = 0
+    assert executed == [planned, planned]
+    assert (planned.origin, planned.chip) == ("planner", "Ascend910B1")
+    assert kernel_plan._planned.cache_info().misses == 1
+
+    with pypto.options(fidelity="instructions", chip="Ascend910B1"):
+        scaled(x, y, 3.0)
+    assert kernel_plan._planned.cache_info().misses == 2
+    assert executed[-1] != planned
+
+
+def test_what_the_plan_refuses_runs_as_before_and_warns(executed: list[Schedule]) -> None:
+    (x,), y = arrays((64, 768)), np.zeros((64, 2), np.float32)
+    expected = y.copy()
+    turned(x, expected)
+    wanted = r"turned runs cast by cast, not as a schedule: topk at test_planned_calls.py:\d+ "
+
+    with pypto.options(fidelity="instructions"):
+        with warnings.catch_warnings(record=True) as given:
+            for _ in range(2):
+                turned(x, y)
+        (warning,) = given
+        assert re.match(wanted, str(warning.message))
+        assert (warning.category, warning.filename) == (pypto.UnplannedKernelWarning, __file__)
+        np.testing.assert_array_equal(y, expected)
+        y[:] = 0
+        with (
+            pypto.options(strict=True),
+            pytest.raises(pypto.PlanError, match=r"topk at test_planned_calls.py:\d+ in turned"),
+        ):
+            turned(x, y)
+    assert not y.any()
+    assert not executed
+
+
+def test_options_that_no_schedule_follows_leave_the_function(executed: list[Schedule]) -> None:
+    x, y = arrays((64, 768), (64, 768))
+    with (
+        pypto.options(fidelity="instructions", inf_nan_mode=False),
+        pytest.warns(pypto.UnplannedKernelWarning, match="does not follow inf_nan_mode=False"),
+    ):
+        scaled(x, y)
+    assert not executed
+
+
+def test_an_array_may_be_given_twice_unless_it_is_written(executed: list[Schedule]) -> None:
+    @pypto.frontend.jit
+    def added(a: Matrix, b: Matrix, c: Matrix) -> None:
+        pypto.set_vec_tile_shapes(16, 256)
+        c[:] = a + b
+
+    x, y = arrays((64, 768), (64, 768))
+    doubled = x + x
+    with pypto.options(fidelity="instructions"):
+        added(x, x, y)
+        assert len(executed) == 1
+        np.testing.assert_array_equal(y, doubled)
+        with pytest.warns(pypto.UnplannedKernelWarning, match="a and c are one array"):
+            added(x, y, x)
+    np.testing.assert_array_equal(x, doubled / 2 + doubled)
+    assert len(executed) == 1
+
+
+@pytest.mark.parametrize(
+    ("kernel", "exact"),
+    [
+        (in_place, lambda x: np.sqrt(np.abs(x + np.float32(1)))),
+        (cast_in_place, lambda x: x.astype(np.int32)),
+    ],
+)
+def test_a_schedule_decides_what_fits_at_every_fidelity(
+    kernel: Kernel, exact: Callable[[np.ndarray], np.ndarray]
+) -> None:
+    """Twice the operand does not fit; the operation in place fills UB to the last byte."""
+    (x,) = arrays((64, 768))
+    expected = exact(x)
+    for fidelity in ("fast", "instructions"):
+        y = np.zeros_like(expected)
+        with pypto.options(fidelity=fidelity):
+            kernel(x, y)
+        np.testing.assert_array_equal(y, expected)
+    assert kernel.schedule(x, y).peak_ub_bytes == 196_608
+    assert kernel.certainty(x, y).outputs
+    assert kernel.program(x, y).steps
+
+
+def test_an_operation_outside_a_kernel_that_is_planned_still_has_ub_for_itself() -> None:
+    tensor = pypto.tensor([64, 768], pypto.DT_FP32)
+    pypto.set_vec_tile_shapes(64, 768)
+    with pytest.raises(pypto.TileShapeError, match=r"take 393216 B of UB; .* \[32, 768\] fits$"):
+        pypto.exp(tensor)
+
+
+def test_zeros_of_both_signs_have_leaves_of_their_own() -> None:
+    @pypto.frontend.jit
+    def both(x: Matrix, y: Matrix, z: Matrix) -> None:
+        pypto.set_vec_tile_shapes(64, 256)
+        y[:] = x + 0.0
+        z[:] = x + -0.0
+
+    x, y, z = -np.zeros((3, 64, 768), np.float32)
+    both.schedule(x, y, z).run(x, y, z)
+    assert not np.signbit(y).any()
+    assert np.signbit(z).all()
+
+
+# --- Bad input -----------------------------------------------------------------------------------
+
+
+def tiled(*tile: int) -> Callable[[], Kernel]:
+    def make() -> Kernel:
+        @pypto.frontend.jit
+        def kernel(x: Any2D, y: Any2D) -> None:
+            pypto.set_vec_tile_shapes(*tile)
+            y[:] = pypto.exp(x)
+
+        return kernel
+
+    return make
+
+
+@pypto.frontend.jit
+def by_data(x: Integers, y: Integers) -> None:
+    pypto.set_vec_tile_shapes(16, 256)
+    y[:] = pypto.full([x[0, 0], 768], 1, pypto.DT_INT32)
+
+
+@pypto.frontend.jit
+def untiled(x: Matrix, y: Matrix) -> None:
+    y[:] = pypto.exp(x)
+
+
+BAD: Mapping[str, tuple[Callable[[], Kernel], list[int], str]] = {
+    "a tile of 0": (
+        tiled(0, 64),
+        [64, 768],
+        r"1 to 4 positive ints; got \[0, 64\]",
+    ),
+    "a tile of fewer dimensions": (
+        tiled(64),
+        [64, 768],
+        r"exp: tile shape \[64\] has 1 entries; \[64, 768\] needs at least 2",
+    ),
+    "no tile": (
+        lambda: untiled,
+        [64, 768],
+        r"EXP at test_planned_calls.py:\d+: tile shape \[\] for 2 dimensions",
+    ),
+    "an empty tensor": (tiled(16, 64), [0, 768], r"exp takes .* not empty; got \[0, 768\]"),
+    "a number of the data": (
+        lambda: by_data,
+        [64, 768],
+        r"element at test_planned_calls.py:\d+ in by_data: a number read from data is not planned",
+    ),
+    "more than UB, of one operation": (
+        lambda: read_twice,
+        [64, 768],
+        r"EXP \(test_planned_calls.py:(\d+)\) holds 196608 B of EXP \(test_planned_calls.py:\1\), "
+        r"196608 B of COPY_IN for EXP \(test_planned_calls.py:\1\) in UB, which has 196608 B; a sm",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_line(case: str) -> None:
+    make, shape, wanted = BAD[case]
+    kernel = make()
+    given = [pypto.tensor(shape, each.dtype) for each in kernel.signature.tensors.values()]
+    with pytest.raises(ValueError, match=wanted) as caught:
+        kernel.schedule(*given)
+    assert "\n" not in str(caught.value)
