@@ -100,7 +100,8 @@ def tried(row: Mapping[str, str], folders: Sequence[Path], python: str, dumps: P
     if ":" in row["kernel"]:
         result = Result(id=row["id"], status=Status.NOT_WRITTEN, why="no checkout has it")
         for kernel in driven(row["id"], row["kernel"], folders):
-            result = replace(_tried(kernel, python, dumps), id=row["id"])
+            found = _tried(kernel, python, dumps)
+            result = replace(found, id=row["id"], why=_inside(folders, found.why))
             if result.leaves:
                 break
         return result
@@ -109,6 +110,12 @@ def tried(row: Mapping[str, str], folders: Sequence[Path], python: str, dumps: P
     except ValueError as error:
         return Result(id=row["id"], status=Status.NOT_WRITTEN, why=str(error))
     return _tried(kernel, python, dumps)
+
+
+def _inside(folders: Sequence[Path], text: str) -> str:
+    """A text with the paths of checkouts as they are inside upstream's repository."""
+    names = "|".join(re.escape(folder.name) for folder in folders)
+    return re.sub(rf"[^\s'\"]*/(?:{names})/", "", text)
 
 
 def _tried(kernel: Written, python: str, dumps: Path) -> Result:

@@ -93,6 +93,9 @@ def test_a_kernel_of_a_model_is_reached_by_its_driver(
     monkeypatch.setenv(upstream_schedules.MODELS, str(tmp_path / "checkout"))
     rows = ("made", "models/softmax_impl.py:make.kernel"), ("gone", "models/none.py:kernel")
     path = list_of(tmp_path, *((*row, "", "") for row in rows))
+    refusing = interpreter(tmp_path, "echo 'Error ../in/checkout/models/softmax_impl.py'")
+    upstream_schedules.main(["--list", str(path), "--python", str(refusing)])
+    assert "Error models/softmax_impl.py |" in capfd.readouterr().out
 
     words = ["--list", str(path), "--python", str(compiler(tmp_path))]
     assert upstream_schedules.main(words) == 0
