@@ -125,7 +125,13 @@ class Schedule:
         """The leaves that `run` cannot execute and the tensors that it lacks, with the reason."""
         isa = chip_named(self.chip).isa
         leaves = (not_executed(leaf, isa) for leaf in self.leaves)
-        return tuple(filter(None, (*leaves, *(each.unknown for each in self.temporaries))))
+        unknown = (each.unknown for each in self.temporaries)
+        return tuple(filter(None, (self._unknown_flow, *leaves, *unknown)))
+
+    @property
+    def _unknown_flow(self) -> str:
+        is_unknown = self.leaves and not self.bodies
+        return "the control flow is not known: the compiler stopped before it" if is_unknown else ""
 
     def run(
         self, *arrays: Array, copy_completion: CopyCompletion = "latest", strict: bool = False
@@ -179,6 +185,11 @@ class Schedule:
         Raises:
             SimulatorFault, NotExecutedError, TypeError, ValueError: see `run`.
         """
+        if self._unknown_flow:
+            count = len(self.leaves)
+            raise NotExecutedError(
+                f"not executed: {count} of {count} leaves: {'; '.join(self.not_executed)}"
+            )
         doubts: dict[str, None] = {}
         extents = self._extents(arrays)
         memory: dict[str, npt.NDArray[np.uint8]] = {}

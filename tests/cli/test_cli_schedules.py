@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path, PurePath
 
 import numpy as np
@@ -14,6 +16,7 @@ from support.environment.command import Command, command
 from support.environment.signals import heard
 from support.programs.upstream_dumps import DUMPS, compiler, interpreter, unpacked
 
+import pypto_cast as pypto
 from ascend_kernels.schedule.reader.upstream_dump import DUMP_FILES
 from pypto_cast.upstream.wheel_compile import MEMORY_BYTES, compile_kernel
 
@@ -245,6 +248,20 @@ def test_the_first_real_error_is_shown(
     assert not list(tmp_path.glob("tmp*"))
 
 
+def test_leaves_of_a_compiler_that_does_not_end_are_kept(
+    command: Command, kernel: str, tmp_path: Path
+) -> None:
+    dump = unpacked("softmax", tmp_path)
+    shutil.rmtree(dump / "kernel_aicpu")
+    python = interpreter(tmp_path, f'cp -r "{dump}" output_1', "sleep 60")
+    words = ("--python", python, "--seconds", 1, "-o", tmp_path / "kept")
+
+    assert command("compile", kernel, *words).code == 0
+    assert pypto.read_schedule(tmp_path / "kept") == replace(
+        pypto.read_schedule(dump), kernel="kept"
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -301,11 +318,16 @@ def test_bad_words_are_refused(
 WHEEL = """
 import os, shutil
 class RunMode: SIM = 1
+class pypto_impl:
+    KEY_DUMP_GRAPH, KEY_PRINT_GRAPH = range(2)
+    dumped = []
+    SetPassConfig = lambda strategy, name, key, value: pypto_impl.dumped.append(name)
 class frontend:
     @staticmethod
     def jit(**options):
         def call(*tensors, **others):
             assert options["runtime_options"] == {{"stitch": 1, "run_mode": 1}}, options
+            assert {{"AutoCast", "SubgraphToFunction", "CodegenPreproc"}} == {{*pypto_impl.dumped}}
             shutil.copytree({dump!r}, os.environ["TILE_FWK_OUTPUT_DIR"] + "/output_1")
         return lambda function: call
 DT_FP32 = 7

@@ -93,12 +93,16 @@ def read_dump(
     """
     flows = sorted(folder.glob("**/kernel_aicpu/controlFlow_*.cpp"))
     texts = _Texts()
+    stopped = {each.parent for each in folder.glob(f"**/{LAST_PASS}/After_*_LEAF_*.json")}
+    if not flows and len(stopped) == 1:
+        reader = _Reader(stopped.pop().parent, formats, texts)
+        return reader.leaves_alone(release, kernel or folder.name)
     found: dict[str, list[Path]] = {}
     for path in flows:
         with _FileOf(path):
             found.setdefault(kernel_name(texts.read(path)), []).append(path)
-    if not found and any(folder.glob(f"**/{LAST_PASS}/After_*_LEAF_*.json")):
-        raise DumpError(f"{folder}: leaves without a control flow: the compiler stopped")
+    if not found and stopped:
+        raise DumpError(f"{folder}: leaves of several dumps without a control flow")
     if not found:
         raise DumpError(f"{folder}: no dump of upstream's compiler is there")
     names = ", ".join(found)
@@ -109,7 +113,8 @@ def read_dump(
     (paths,) = found.values() if kernel is None else (found[kernel],)
     if len(paths) > 1:
         raise DumpError(f"{folder}: kernel {kernel or names} is there {len(paths)} times")
-    return _Reader(paths[0], formats, texts).schedule(release, kernel or names)
+    reader = _Reader(paths[0].parent.parent, formats, texts)
+    return reader.schedule(paths[0], release, kernel or names)
 
 
 class _Texts:
@@ -162,15 +167,27 @@ class _FileOf:
 class _Reader:
     """One kernel of one dump."""
 
-    def __init__(self, flow: Path, formats: Formats, texts: _Texts) -> None:
-        self._flow = flow
+    def __init__(self, folder: Path, formats: Formats, texts: _Texts) -> None:
         self._formats = formats
         self._texts = texts
-        self._folder = flow.parent.parent / LAST_PASS
+        self._folder = folder / LAST_PASS
 
-    def schedule(self, release: str, kernel: str) -> Schedule:
-        with _FileOf(self._flow):
-            flow = self._texts.read(self._flow)
+    def leaves_alone(self, release: str, kernel: str) -> Schedule:
+        """The leaves that are left where the compiler stopped before it wrote a control flow."""
+        return Schedule(
+            kernel=kernel,
+            release=release,
+            chip=CHIP,
+            origin=DUMP,
+            parameters=(),
+            leaves=tuple(each.leaf for each in self._leaves().values()),
+            bodies=(),
+            steps=(),
+        )
+
+    def schedule(self, flow_path: Path, release: str, kernel: str) -> Schedule:
+        with _FileOf(flow_path):
+            flow = self._texts.read(flow_path)
         arguments = self._arguments()
         leaves = self._leaves()
         numbers = {name: place for place, name in enumerate(leaves)}
@@ -190,7 +207,7 @@ class _Reader:
                 for each in root.parameters():
                     parameters[each.name] = _joined(parameters.get(each.name), each)
                 check_parameters(tuple(parameters.values()))
-        with _FileOf(self._flow):
+        with _FileOf(flow_path):
             steps = renewed(read_control_flow(flow, by_hash), bodies)
             check_steps(steps, len(bodies))
             for name, dims in numbers_read(bodies, steps).items():
@@ -230,7 +247,7 @@ class _Reader:
             return slots_of(self._function(path))
 
     def _arguments(self) -> list[str]:
-        path = self._flow.parent / "expression_0.h"
+        path = self._folder.parent / "kernel_aicpu" / "expression_0.h"
         with _FileOf(path):
             found = _ARGUMENT.findall(self._texts.read(path))
             names = {int(place): name for name, place in found}

@@ -321,15 +321,29 @@ def test_a_folder_without_a_dump_or_with_several_kernels(tmp_path: Path) -> None
         pypto.read_schedule(tmp_path)
     for name in ("abs_1d", "softmax"):
         unpacked(name, tmp_path)
-    flow_of(tmp_path / "abs_1d").rename(tmp_path / "flow")
-    with pytest.raises(upstream_dump.DumpError, match="leaves without a control flow"):
-        pypto.read_schedule(tmp_path / "abs_1d")
-    unpacked("abs_1d", tmp_path)
     with pytest.raises(ValueError, match="several kernels, name one of abs_1d, softmax"):
         pypto.read_schedule(tmp_path)
     with pytest.raises(ValueError, match="no kernel 'other'; it holds abs_1d, softmax"):
         pypto.read_schedule(tmp_path, "other")
     assert pypto.read_schedule(tmp_path, "softmax").kernel == "softmax"
+
+
+def test_leaves_of_a_compiler_that_stopped_are_read_and_named(dump: Path) -> None:
+    complete = pypto.read_schedule(dump)
+    flow_of(dump).unlink()
+    stopped = pypto.read_schedule(dump)
+
+    assert {leaf.name for leaf in stopped.leaves} >= {leaf.name for leaf in complete.leaves}
+    assert (stopped.kernel, stopped.parameters, stopped.bodies) == (dump.name, (), ())
+    assert "the control flow is not known" in stopped.not_executed[0]
+    assert pypto.Schedule.from_json(stopped.to_json()) == stopped
+    count = len(stopped.leaves)
+    with pytest.raises(pypto.NotExecutedError, match=f"not executed: {count} of {count} leaves"):
+        stopped.run()
+    unpacked("abs_1d", dump / "other")
+    flow_of(dump / "other" / "abs_1d").unlink()
+    with pytest.raises(upstream_dump.DumpError, match="several dumps without a control flow"):
+        pypto.read_schedule(dump)
 
 
 def test_an_opcode_without_a_row_and_a_leaf_of_the_cube_are_named(dump: Path) -> None:
