@@ -206,14 +206,18 @@ class Leaf(Part):
     @property
     def needed_ub_bytes(self) -> int:
         """The largest sum of buffers that are alive at once in this order."""
-        births = sorted({each.first for each in self.buffers})
-        return max(
-            (
-                sum(each.size_bytes for each in self.buffers if each.first <= index <= each.last)
-                for index in births
-            ),
-            default=0,
-        )
+        return max((self.live_bytes(each.first) for each in self.buffers), default=0)
+
+    def live_bytes(self, index: int) -> int:
+        """The sum of the buffers that are alive at an operation, by its place."""
+        return sum(each.size_bytes for each in self.buffers if each.first <= index <= each.last)
+
+    @property
+    def operation_columns(self) -> tuple[int, ...]:
+        """The column of each operation in a picture; a sync has that of the operation behind it."""
+        counts = [each.flag is None for each in self.operations]
+        last = max(sum(counts) - 1, 0)
+        return tuple(min(each, last) for each in itertools.accumulate(counts[:-1], initial=0))
 
     @property
     def flags(self) -> tuple[Flag, ...]:

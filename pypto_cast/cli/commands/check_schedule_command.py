@@ -19,11 +19,10 @@ from pypto_cast.cli.commands.compile_command import (
     Seconds,
     Shapes,
     arguments_of,
-    counted,
-    figures,
 )
 from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.kernel.jit import Kernel
+from pypto_cast.kernel.schedule_report import counted, figures
 from pypto_cast.report import terminal
 from pypto_cast.report.report import Report, plain
 from pypto_cast.report.text_format import plural, printable
