@@ -138,7 +138,7 @@ def _tried(kernel: Written, python: str, dumps: Path) -> Result:
 
 def _in_child(kernel: Written, file: Path, dump: Path) -> Result:
     """Judge in a process with limits."""
-    context = multiprocessing.get_context("fork")
+    context = multiprocessing.get_context("forkserver")  # a fork of threads may never end
     receiver, sender = context.Pipe(duplex=False)
     child = context.Process(target=_send, args=(sender, kernel, file, dump))
     child.start()
