@@ -1,18 +1,15 @@
 """Kernels as files, written from one line each: a name, shapes and dtypes, a tile.
 
 The line is a row of the public list of kernels that upstream's wheel compiled, or a draw. The name
-says which operations; `FAMILIES` has their text. Of a model of upstream's the name is a path in a
-checkout, and the file calls the kernel there.
+says which operations; `FAMILIES` has their text.
 """
 
 from __future__ import annotations
 
-import ast
 import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -96,41 +93,6 @@ def {name}({parameters}):
     pypto.set_vec_tile_shapes({tile})
 {body}
 """
-_MODEL: Final = """\
-import importlib.util
-import sys
-from unittest import mock
-
-import pypto_cast as pypto
-
-sys.path[:0] = {folders}
-for name in ("torch_npu", "pytest"):
-    sys.modules.setdefault(name, mock.MagicMock())
-jit = pypto.frontend.jit
-
-
-def without(*given, **options):
-    for group, name in {dropped}:
-        options.get(group + "_options", {{}}).pop(name, None)
-    return jit(*given, **options)
-
-
-pypto.frontend.jit = without
-spec = importlib.util.spec_from_file_location({module!r}, {path!r})
-module = importlib.util.module_from_spec(spec)
-sys.modules[{module!r}] = module
-spec.loader.exec_module(module)
-kernel = module.{name}
-
-
-def arguments(*tensors):
-    names = {{f"a{{place}}": each for place, each in enumerate(tensors)}}
-    return eval({arguments!r}, {{**vars(module), **names}})
-
-
-def model(*tensors):
-    kernel(*arguments(*tensors))
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +103,7 @@ class Written:
         id: of the row.
         name: of the kernel in the file.
         text: the file.
-        tensors: shape and torch's dtype of each tensor argument.
+        tensors: shape and torch's dtype of each tensor argument; none if the file has its own.
     """
 
     id: str
@@ -193,68 +155,11 @@ def _written(name: str, tensors: Sequence[Tensor], tile: str, body: str) -> Writ
     return Written(id=name, name=name, text=text, tensors=tuple(tensors))
 
 
-def written_model(row: Mapping[str, str], folders: Sequence[Path]) -> Written:
-    """The file that calls a kernel of a model of upstream's, in a checkout.
-
-    Args:
-        row: of the list; `kernel` is a path and a name, `shape` all arguments.
-        folders: checkouts; the first that has the kernel is taken.
-
-    Raises:
-        ValueError: the path is nowhere, the kernel is made by another function, or an argument was
-            cut short in the list.
-    """
-    path, _, name = row["kernel"].partition(":")
-    if "." in name:
-        raise ValueError("its kernel is made by another function, whose arguments are not listed")
-    root = next((folder for folder in folders if _defines(folder / path, name)), None)
-    if root is None:
-        raise ValueError("the checkouts given do not have it")
-    tokens = _tokens(row["shape"])
-    if not tokens:
-        raise ValueError("its arguments are not listed")
-    tensors = tuple(_tensor(each) for each in tokens if _TENSOR.fullmatch(each))
-    numbers = iter(range(len(tensors)))
-    arguments = tuple(f"a{next(numbers)}" if _TENSOR.fullmatch(x) else x for x in tokens)
-    try:
-        ast.parse(f"kernel({', '.join(arguments)})")
-    except SyntaxError:
-        raise ValueError("an argument was cut short in the list") from None
-    file = root / path
-    above = [str(each) for each in file.parents if each.is_relative_to(root)]
-    dropped = re.findall(r"(\w+)\.([a-z]\w*)", row["dropped"])
-    text = _MODEL.format(
-        folders=above,
-        dropped=dropped,
-        module=file.stem,
-        path=str(file),
-        name=name,
-        arguments=f"({', '.join(arguments)},)",
-    )
-    return Written(id=row["id"], name="model", text=text, tensors=tensors)
-
-
-def _defines(file: Path, name: str) -> bool:
-    return file.is_file() and f"def {name}(" in file.read_text(encoding="utf-8")
-
-
 def _tensor(text: str) -> Tensor:
     match = _TENSOR.fullmatch(text)
     if match is None or match[2] not in DTYPES:
         raise ValueError(f"argument {text[:40]} is no tensor of a known dtype")
     return tuple(map(int, match[1].split("x"))), match[2]
-
-
-def _tokens(text: str) -> list[str]:
-    """The arguments of a row, which blanks part outside of brackets."""
-    parts, depth = [""], 0
-    for letter in text:
-        depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(letter, 0)
-        if letter == " " and not depth:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return [part for part in parts if part]
 
 
 _FLOATS: Final = ("float32", "float16", "bfloat16")

@@ -5,8 +5,9 @@
 The list is a CSV file with the columns id, kernel, shape, tile and dropped, a row for each kernel.
 Each kernel of the list that can be written again from its columns is compiled by upstream's wheel
 in a process with limits of time and memory; its schedule is read and executed under the guards, and
-compared with the tensor level at the schedule's release. Kernels of upstream's models are written
-if PYPTO_CAST_MODELS names checkouts of upstream's repository that hold them. Prints a table;
+compared with the tensor level at the schedule's release. Kernels of upstream's models are called
+by the drivers of their tests, with their arguments, if PYPTO_CAST_MODELS names checkouts of
+upstream's repository; the interpreter needs pytest and what the drivers import. Prints a table;
 ends with 1 if something was found wrong.
 """
 
@@ -14,11 +15,14 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import csv
 import enum
+import functools
 import itertools
 import multiprocessing
 import os
+import re
 import resource
 import runpy
 import sys
@@ -29,7 +33,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -37,9 +41,11 @@ import pypto_cast as pypto
 from ascend_kernels.schedule.reader.upstream_dump import DumpError
 from ascend_kernels.schedule.schedule import RELEASE, Schedule
 from benchmarks.measuring import Row, date_and_revision, markdown
-from benchmarks.upstream_kernels import DTYPES, Written, written, written_model
+from benchmarks.upstream_drivers import driven
+from benchmarks.upstream_kernels import DTYPES, Written, written
 from pypto_cast.kernel.certainty import Certainty
 from pypto_cast.kernel.jit import Kernel
+from pypto_cast.tensors.torch_bridge import array_over, is_torch_tensor
 from pypto_cast.testing.possible import assert_possible
 from pypto_cast.upstream.import_alias import as_pypto
 from pypto_cast.upstream.wheel_compile import WheelError, compile_kernel
@@ -48,9 +54,9 @@ from simulator.numbers.formats import FloatFormat
 
 MODELS: Final = "PYPTO_CAST_MODELS"
 """Checkouts of upstream's repository, as a PATH."""
-COMPILE_SECONDS: Final = 120
+COMPILE_SECONDS: Final = 300
 JUDGE_SECONDS: Final = 150
-JUDGE_BYTES: Final = 12 << 30
+JUDGE_BYTES: Final = 8 << 30
 _FIRST: Final = 20261123
 
 
@@ -73,11 +79,12 @@ WRONG: Final = (Status.NOT_READ, Status.FAULT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """The end that the way of one kernel had, the reason, and doubts about its flags."""
+    """The end of one kernel, the reason, how many leaves were executed, doubts about its flags."""
 
     id: str
     status: Status
     why: str = ""
+    leaves: str = ""
     doubts: int = 0
 
 
@@ -90,19 +97,32 @@ def tried(row: Mapping[str, str], folders: Sequence[Path], python: str, dumps: P
         python: the interpreter with upstream's wheel.
         dumps: keeps dumps; one that is there is not made again.
     """
-    name = row["id"]
+    if ":" in row["kernel"]:
+        result = Result(id=row["id"], status=Status.NOT_WRITTEN, why="no checkout has it")
+        for kernel in driven(row["id"], row["kernel"], folders):
+            found = _tried(kernel, python, dumps)
+            result = replace(found, id=row["id"], why=_inside(folders, found.why))
+            if result.leaves:
+                break
+        return result
     try:
-        kernel = (
-            written_model(row, folders)
-            if ":" in row["kernel"]
-            else written(name, row["shape"], row["tile"])
-        )
+        kernel = written(row["id"], row["shape"], row["tile"])
     except ValueError as error:
-        return Result(id=name, status=Status.NOT_WRITTEN, why=str(error))
-    file = dumps / f"{name}.py"
+        return Result(id=row["id"], status=Status.NOT_WRITTEN, why=str(error))
+    return _tried(kernel, python, dumps)
+
+
+def _inside(folders: Sequence[Path], text: str) -> str:
+    """A text with the paths of checkouts as they are inside upstream's repository."""
+    names = "|".join(re.escape(folder.name) for folder in folders)
+    return re.sub(rf"[^\s'\"]*/(?:{names})/", "", text)
+
+
+def _tried(kernel: Written, python: str, dumps: Path) -> Result:
+    """Compile, read, execute and compare one kernel."""
+    file, dump = dumps / f"{kernel.id}.py", dumps / kernel.id
     file.write_text(kernel.text, encoding="utf-8")
-    dump = dumps / name
-    refused = dumps / f"{name}.refused"
+    refused = dumps / f"{kernel.id}.refused"
     if not dump.exists() and not refused.exists():
         try:
             compile_kernel(
@@ -112,7 +132,7 @@ def tried(row: Mapping[str, str], folders: Sequence[Path], python: str, dumps: P
             refused.write_text(str(error), encoding="utf-8")
     if refused.exists():
         why = refused.read_text(encoding="utf-8").replace(f"{file}: ", "")
-        return Result(id=name, status=Status.NOT_COMPILED, why=why)
+        return Result(id=kernel.id, status=Status.NOT_COMPILED, why=why)
     return _in_child(kernel, file, dump)
 
 
@@ -124,11 +144,13 @@ def _in_child(kernel: Written, file: Path, dump: Path) -> Result:
     child.start()
     sender.close()
     found = Result(id=kernel.id, status=Status.TOO_LONG, why=f"{JUDGE_SECONDS} s")
+    deadline = time.monotonic() + JUDGE_SECONDS
     try:
-        if receiver.poll(JUDGE_SECONDS):
+        while receiver.poll(max(deadline - time.monotonic(), 0)):
             found = receiver.recv()
     except EOFError:
-        found = replace(found, why=f"ended within {JUDGE_BYTES >> 30} GB")
+        if found.status is Status.TOO_LONG:
+            found = replace(found, why=f"ended within {JUDGE_BYTES >> 30} GB")
     child.kill()
     child.join()
     return found
@@ -139,17 +161,22 @@ def _send(sender: Connection, kernel: Written, file: Path, dump: Path) -> None:
     warnings.simplefilter("ignore")
     doubts: list[str] = []
     try:
-        status, why = judged(kernel, file, dump, doubts.append)
+        found = judged(kernel, file, dump, doubts.append, sender.send)
     except MemoryError:
-        status, why = Status.TOO_LONG, f"more than {JUDGE_BYTES >> 30} GB"
+        why = f"more than {JUDGE_BYTES >> 30} GB"
+        found = Result(id=kernel.id, status=Status.TOO_LONG, why=why)
     except Exception as error:  # whatever it is, the other kernels are tried
-        status, why = Status.FAULT, _line(error)
-    sender.send(Result(id=kernel.id, status=status, why=why, doubts=len(doubts)))
+        found = Result(id=kernel.id, status=Status.FAULT, why=_line(error))
+    sender.send(replace(found, doubts=len(doubts)))
 
 
 def judged(
-    kernel: Written, file: Path, dump: Path, doubt: Callable[[str], object]
-) -> tuple[Status, str]:
+    kernel: Written,
+    file: Path,
+    dump: Path,
+    doubt: Callable[[str], object],
+    report: Callable[[Result], object],
+) -> Result:
     """Read and execute a dump, and compare it with the kernel at tensor level.
 
     Args:
@@ -157,47 +184,94 @@ def judged(
         file: that holds it.
         dump: of it.
         doubt: takes doubts about its flags.
+        report: gets what holds if there is no end of the execution.
     """
     try:
         schedule = pypto.read_schedule(dump)
     except DumpError as error:
-        if "without a control flow" in str(error):
-            return Status.NOT_COMPILED, str(error).replace(f"{dump}: ", "")
-        return Status.NOT_READ, str(error).replace(f"{dump}/", "")
+        why = str(error).replace(f"{dump}/", "")
+        return Result(id=kernel.id, status=Status.NOT_READ, why=why)
+    count = len(schedule.leaves)
+    if not schedule.bodies:
+        why = _reasons(schedule)
+        return Result(id=kernel.id, status=Status.NOT_EXECUTED, why=why, leaves=f"0 of {count}")
+    why = f"{JUDGE_SECONDS} s"
+    report(Result(id=kernel.id, status=Status.TOO_LONG, why=why, leaves=f"0 of {count}"))
+    status, why, unable = _executed(schedule, kernel, file, doubt)
+    return Result(id=kernel.id, status=status, why=why, leaves=f"{count - unable} of {count}")
+
+
+def _executed(
+    schedule: Schedule, kernel: Written, file: Path, doubt: Callable[[str], object]
+) -> tuple[Status, str, int]:
+    """Execute a schedule; how many of its leaves were not, too."""
     arrays = _arrays(kernel)
-    found, names, arguments = None, [f"a{place}" for place in range(len(arrays))], arrays
+    found: object = None
+    given: Sequence[Any] = arrays
+    named: Mapping[str, Any] = {}
     why = ""
     try:
-        with as_pypto(replace_installed=True):
+        with as_pypto(replace_installed=True), contextlib.redirect_stdout(sys.stderr):
             space = runpy.run_path(str(file), run_name=kernel.id)
-        found = space.get("kernel", space.get(kernel.name))
-        if isinstance(found, Kernel):
-            names = list(found.signature.tensors)
-        arguments = space.get("arguments", lambda *given: given)(*arrays)
+            found = space.get(kernel.name)
+            if "reached" in space:
+                found, given, named = space["reached"](functools.partial(_fits, schedule))
+                arrays = [
+                    array_over(each, "")
+                    for each in (*given, *named.values())
+                    if is_torch_tensor(each)
+                ]
     except Exception as error:  # a model may raise whatever it likes
         why = _line(error)
+    names = [f"a{place}" for place in range(len(arrays))]
+    if isinstance(found, Kernel):
+        names = list(found.signature.tensors)[: len(arrays)]
     own = [each.name for each in schedule.parameters]
     if not set(own) & set(names) and len(own) == len(names):  # inside, they have other names
         place_of = dict(zip(own, range(len(own)), strict=True))
     else:
         place_of = {name: place for place, name in enumerate(names)}
     if missing := [name for name in own if name not in place_of]:
-        return Status.NOT_EXECUTED, f"no arrays for its parameters {', '.join(missing)}. {why}"
-    executed = {names[place_of[name]]: arrays[place_of[name]].copy() for name in own}
+        why = f"no arrays for its parameters {', '.join(missing)}. {why}"
+        return Status.NOT_EXECUTED, why, len(schedule.leaves)
+    executed = {names[place_of[name]]: _copied(arrays[place_of[name]]) for name in own}
     try:
         schedule.times_written(*executed.values(), doubt=doubt)
     except SimulatorFault as error:
-        return Status.FAULT, _line(error)
-    except ValueError as error:  # of a number that is not known, too
-        return Status.NOT_EXECUTED, _reasons(schedule) or _line(error)
+        return Status.FAULT, _line(error), len(schedule.leaves)
+    except pypto.NotExecutedError as error:
+        met = int(re.findall(r"\d+", str(error))[0])
+        return Status.NOT_EXECUTED, _reasons(schedule) or _line(error), met
+    except ValueError as error:
+        return Status.NOT_EXECUTED, _line(error), len(schedule.leaves)
     if not isinstance(found, Kernel):
-        return Status.GUARDS, why or "its kernel is none of the package's"
+        return Status.GUARDS, why or "its kernel is none of the package's", 0
     try:
         with pypto.options(release=RELEASE, satmode="upstream"):
-            bounds = found.certainty(*arguments)
+            bounds = found.certainty(*given, **named)
     except Exception as error:  # whatever the tensor level or a model says
-        return Status.GUARDS, _line(error).split(": pypto_cast covers")[0]
-    return _compared(schedule, executed, bounds)
+        return Status.GUARDS, _line(error).split(": pypto_cast covers")[0], 0
+    return *_compared(schedule, executed, bounds), 0
+
+
+def _fits(schedule: Schedule, run: object, given: Sequence[Any], named: Mapping[str, Any]) -> bool:
+    """True if a call may be the one that a schedule was compiled for."""
+    shapes = [tuple(x.shape) for x in (*given, *named.values()) if is_torch_tensor(x)]
+    return all(
+        any(
+            len(shape) == len(each.shape)
+            and all(
+                wanted == extent or not isinstance(wanted, int)
+                for wanted, extent in zip(each.shape, shape, strict=True)
+            )
+            for shape in shapes
+        )
+        for each in schedule.parameters
+    )
+
+
+def _copied(array: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(array).copy()
 
 
 def _compared(
@@ -278,6 +352,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     folders = [Path(each) for each in os.environ.get(MODELS, "").split(os.pathsep) if each]
     rows = [row for row in _listed(chosen.list) if not chosen.ids or row["id"] in chosen.ids]
+    models = {row["id"] for row in rows if ":" in row["kernel"]}
     results: list[Result] = []
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as name:
@@ -299,7 +374,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"\nOf these with doubts, see `EventReuseWarning`: {', '.join(doubtful)}")
     by_reason: dict[tuple[Status, str], list[str]] = {}
     for each in results:
-        if each.status not in (Status.EQUAL, Status.INSIDE):
+        if each.status not in (Status.EQUAL, Status.INSIDE) and each.id not in models:
             by_reason.setdefault((each.status, each.why), []).append(each.id)
     table: list[Row] = [
         {"status": status.value, "reason": why.replace("|", "/"), "kernels": ", ".join(ids)}
@@ -307,6 +382,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ]
     if table:
         print("\nBy reason:\n")
+        print(markdown(table))
+    table = [
+        {
+            "kernel": each.id,
+            "read": "yes" if each.leaves else "no",
+            "executed leaves": each.leaves,
+            "verdict": each.status.value,
+            "reason": each.why.replace("|", "/"),
+        }
+        for each in results
+        if each.id in models
+    ]
+    if table:
+        print("\nKernels of models:\n")
         print(markdown(table))
     return int(any(each.status in WRONG for each in results))
 

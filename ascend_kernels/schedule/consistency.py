@@ -68,11 +68,14 @@ def check_leaf(leaf: Leaf) -> None:
             raise ValueError(f"{where}: {'it has no flag' if is_sync else 'it has a flag'}")
         if flag is not None and (flag.setter == flag.waiter) != operation.opcode.startswith("BAR."):
             raise ValueError(f"{where}: it is between {flag.setter} and {flag.waiter}")
+        if flag is not None and (operation.inputs or operation.outputs):
+            raise ValueError(f"{where}: it has tiles, and is a sync")
         if flag is None and not operation.outputs:
             raise ValueError(f"{where}: it writes no tile")
         if any(x.access is not None for x in operation.outputs) and not operation.inputs:
             raise ValueError(f"{where}: it reads no tile, and writes one in GM")
         for operand in _operands(operation):
+            _check_scalars(operand.valid_shape, where)
             if operand.buffer is None:
                 continue
             if not 0 <= operand.buffer < len(leaf.buffers):
@@ -84,7 +87,6 @@ def check_leaf(leaf: Leaf) -> None:
                     f"{where}: a tile at byte {operand.start_bytes} of its buffer, {operand.shape} "
                     f"from {operand.offset}"
                 )
-            _check_scalars(operand.valid_shape, where)
     for buffer in leaf.buffers:
         if min(buffer.address, buffer.size_bytes, buffer.first, buffer.last - buffer.first) < 0:
             raise ValueError(

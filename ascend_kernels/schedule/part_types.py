@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import types
 import typing
 from typing import Any, Final
@@ -18,6 +19,23 @@ WANTED: Final = {
     str: "printable text",
     object: "whole numbers and texts in lists",
 }
+
+
+class Number(float):
+    """A number that equals those of its bits alone: 0.0 and -0.0 differ, and NaN equals itself."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        if float.__eq__(self, other) is True:
+            return math.copysign(1, self) == math.copysign(1, typing.cast(float, other))
+        return isinstance(other, float) and math.isnan(self) and math.isnan(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(math.nan if math.isnan(self) else float(self))
 
 
 class Part:

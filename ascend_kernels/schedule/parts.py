@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ascend_kernels.schedule.part_types import Part, check_fields
+from ascend_kernels.schedule.part_types import Number, Part, check_fields
 from ascend_kernels.schedule.scalars import Scalar, elements_read
 from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
@@ -168,9 +168,8 @@ class TileOperation(Part):
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if self.scalar is not None and math.isnan(self.scalar):
-            # A tuple takes one object as equal to itself, so that operations of NaN compare equal.
-            object.__setattr__(self, "scalar", math.nan)
+        if self.scalar is not None:
+            object.__setattr__(self, "scalar", Number(self.scalar))
 
     @property
     def place(self) -> str:
@@ -207,14 +206,18 @@ class Leaf(Part):
     @property
     def needed_ub_bytes(self) -> int:
         """The largest sum of buffers that are alive at once in this order."""
-        births = sorted({each.first for each in self.buffers})
-        return max(
-            (
-                sum(each.size_bytes for each in self.buffers if each.first <= index <= each.last)
-                for index in births
-            ),
-            default=0,
-        )
+        return max((self.live_bytes(each.first) for each in self.buffers), default=0)
+
+    def live_bytes(self, index: int) -> int:
+        """The sum of the buffers that are alive at an operation, by its place."""
+        return sum(each.size_bytes for each in self.buffers if each.first <= index <= each.last)
+
+    @property
+    def operation_columns(self) -> tuple[int, ...]:
+        """The column of each operation in a picture; a sync has that of the operation behind it."""
+        counts = [each.flag is None for each in self.operations]
+        last = max(sum(counts) - 1, 0)
+        return tuple(min(each, last) for each in itertools.accumulate(counts[:-1], initial=0))
 
     @property
     def flags(self) -> tuple[Flag, ...]:

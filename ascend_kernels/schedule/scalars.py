@@ -99,7 +99,7 @@ def calculation(name: str, *operands: Scalar) -> Scalar:
 
 
 def plus(a: Scalar, b: Scalar) -> Scalar:
-    """A sum without a zero, what is known last."""
+    """A sum without a zero, a known operand last."""
     if a == 0 or b == 0:
         return b if a == 0 else a
     return calculation("add", b, a) if isinstance(a, int) else calculation("add", a, b)
@@ -128,7 +128,7 @@ def clamped(valid: Scalar, offset: Scalar, shape: int) -> Scalar:
 
 
 def constant(scalar: Scalar) -> int | None:
-    """The number of a polynomial that does not vary; None of what varies, or is none."""
+    """The number of a polynomial that does not vary; None of one that does, or of no polynomial."""
     names = sorted(_variables(scalar), key=repr)
     if None in names:
         return None

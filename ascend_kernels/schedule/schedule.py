@@ -125,7 +125,13 @@ class Schedule:
         """The leaves that `run` cannot execute and the tensors that it lacks, with the reason."""
         isa = chip_named(self.chip).isa
         leaves = (not_executed(leaf, isa) for leaf in self.leaves)
-        return tuple(filter(None, (*leaves, *(each.unknown for each in self.temporaries))))
+        unknown = (each.unknown for each in self.temporaries)
+        return tuple(filter(None, (self._unknown_flow, *leaves, *unknown)))
+
+    @property
+    def _unknown_flow(self) -> str:
+        is_unknown = self.leaves and not self.bodies
+        return "the control flow is not known: the compiler stopped before it" if is_unknown else ""
 
     def run(
         self, *arrays: Array, copy_completion: CopyCompletion = "latest", strict: bool = False
@@ -150,7 +156,7 @@ class Schedule:
                 condition or an offset that goes by a number which tasks compute; a tensor of which
                 the dump does not say where it comes from. After all tasks that do not depend on it
                 were executed. No output is modified.
-            TypeError: what is no array of numpy.
+            TypeError: what is no array of numpy, or a masked one.
             ValueError: arrays that the parameters do not take, or one that is written and
                 read-only.
         """
@@ -179,12 +185,17 @@ class Schedule:
         Raises:
             SimulatorFault, NotExecutedError, TypeError, ValueError: see `run`.
         """
+        if self._unknown_flow:
+            count = len(self.leaves)
+            raise NotExecutedError(
+                f"not executed: {count} of {count} leaves: {'; '.join(self.not_executed)}"
+            )
         doubts: dict[str, None] = {}
         extents = self._extents(arrays)
         memory: dict[str, npt.NDArray[np.uint8]] = {}
         tensors: dict[str, tuple[Format, tuple[int, ...]]] = {}
         for parameter, array in zip(self.parameters, arrays, strict=True):
-            held = array.copy() if parameter.is_written else array.view()
+            held = np.array(array) if parameter.is_written else np.asarray(array)
             memory[parameter.name] = held.reshape(-1).view(np.uint8)
             if not parameter.is_written:
                 memory[parameter.name].flags.writeable = False
@@ -260,9 +271,10 @@ class Schedule:
                 f"{self.kernel} takes {len(self.parameters)} arrays ({names}), not {len(arrays)}"
             )
         for parameter, array in zip(self.parameters, arrays, strict=True):
-            if not isinstance(array, np.ndarray):
+            if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
                 raise TypeError(
-                    f"{self.kernel}: {parameter.name} is an array of numpy, not {type(array)}"
+                    f"{self.kernel}: {parameter.name} is an array of numpy, without a mask, not a "
+                    f"{type(array).__name__}"
                 )
             if parameter.is_written and not array.flags.writeable:
                 raise ValueError(

@@ -70,18 +70,9 @@ def _tasks(schedule: Schedule) -> Iterator[str]:
                 yield f'<text class="small" x="{12 + x // 2}" y="{73 + y}">{label}</text>'
 
 
-def _columns(leaf: Leaf) -> dict[int, int]:
-    """The column of each operation; a sync has that of the operation behind it."""
-    found, column = {}, 0
-    for index, operation in enumerate(leaf.operations):
-        found[index] = column
-        column += operation.flag is None
-    return found
-
-
 def _buffers(schedule: Schedule, leaf: Leaf) -> Iterator[str]:
     ub_bytes = chip_named(schedule.chip).ub_bytes
-    columns = _columns(leaf)
+    columns = leaf.operation_columns
     yield text_at(300, 74, "Below: the leaf, one column an operation,")
     yield text_at(300, 92, "one box a buffer: where it lies in UB,")
     yield text_at(300, 110, "from its first use to its last.")
@@ -92,7 +83,7 @@ def _buffers(schedule: Schedule, leaf: Leaf) -> Iterator[str]:
             label = f'x="{x}" y="{_TOP_OF_UB - 8}" {turned}>{operation.opcode}'
             yield f'<text class="small" {label}</text>'
     scale = _UB_HEIGHT / ub_bytes
-    width = (max(columns.values()) + 1) * _COLUMN
+    width = (max(columns) + 1) * _COLUMN
     yield f'<rect x="{_LEFT}" y="{_TOP_OF_UB}" width="{width}" height="{_UB_HEIGHT}"/>'
     for buffer in leaf.buffers:
         first, last = columns[buffer.first], columns[buffer.last]
@@ -113,11 +104,10 @@ def _buffers(schedule: Schedule, leaf: Leaf) -> Iterator[str]:
 
 
 def _sums(leaf: Leaf) -> Iterator[str]:
-    columns = _columns(leaf)
-    sums = [0] * (max(columns.values()) + 1)
-    for index, column in columns.items():
-        alive = sum(x.size_bytes for x in leaf.buffers if x.first <= index <= x.last)
-        sums[column] = max(sums[column], alive)
+    columns = leaf.operation_columns
+    sums = [0] * (max(columns) + 1)
+    for index, column in enumerate(columns):
+        sums[column] = max(sums[column], leaf.live_bytes(index))
     bottom = _TOP_OF_SUMS + _SUMS_HEIGHT
     for column, alive in enumerate(sums):
         high = alive * _SUMS_HEIGHT / max(sums)

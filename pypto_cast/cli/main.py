@@ -26,7 +26,8 @@ _ENDINGS: Final = ("SIGTERM", "SIGHUP")
 """Signals that would end the process before it has cleared its unfinished outputs."""
 _COMMANDS: Final = (
     *("cast", "checkpoint", "diff", "matrix", "explain", "compare", "route", "trace", "tune"),
-    *("sweep", "verify", "run", "certainty", "compile", "check-schedule", "device-check", "facts"),
+    *("sweep", "verify", "run", "certainty", "compile", "schedule", "check-schedule"),
+    *("device-check", "facts"),
 )
 """In the order of the help; each is the function `run_NAME` of its module."""
 

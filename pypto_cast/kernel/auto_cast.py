@@ -1,4 +1,4 @@
-"""AutoCast's casts in a graph of whole tensors: where an operation runs in FP32 instead.
+"""The rules of a release for a graph: AutoCast's casts to FP32, and operations that it refuses.
 
 Paths below are those of upstream pypto at tag r0.2.0, framework/src.
 """
@@ -9,7 +9,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from ascend_kernels.schedule.planner.tile_graph import Attributes, Node, TileGraph, in_order
+from ascend_kernels.schedule.planner.tile_graph import (
+    Attributes,
+    Node,
+    PlanError,
+    TileGraph,
+    in_order,
+)
+from ascend_kernels.schedule.schedule import RELEASE
+from pypto_cast.options.releases import RELEASES
+from pypto_cast.recording.steps import Call
+from pypto_cast.tensors.tensor import Tensor
 from simulator.numbers.formats import BF16, FP16, FP32, Format
 
 Wide = Mapping[int, frozenset[Format]]
@@ -80,3 +90,17 @@ def _cast_wide(graph: TileGraph, wide: Wide, fmt: Format) -> TileGraph:
         tensors=tuple(tensors),
         next_raw=graph.next_raw + len(added),
     )
+
+
+def check_release(call: Call, name: str) -> None:
+    """Refuse dtypes and ranks that the release does not take by whose passes is planned."""
+    release = RELEASES[RELEASE]
+    for each in call.arguments:
+        if isinstance(each, Tensor) and (
+            each.dtype in release.refuses.get(name, ())
+            or each.dim < release.least_dims.get(name, 1)
+        ):
+            raise PlanError(
+                f"{name} {call.place}: {RELEASE}, by whose passes is planned, refuses {each.dtype} "
+                f"of {each.dim} dimensions"
+            )

@@ -43,7 +43,6 @@ from pypto_cast.loading import entry
 from pypto_cast.options.context import Settings, current, options, running_on
 from pypto_cast.options.hints import GROUPS, merged
 from pypto_cast.recording import recording, steps, tally
-from pypto_cast.recording.plan_tape import PlanTape
 from pypto_cast.recording.recording import Recording
 from pypto_cast.tensors.arguments import TensorAnnotation
 from pypto_cast.tensors.arrays import array_of, check_contiguous
@@ -61,6 +60,7 @@ from tiling.plan import TilePlan
 if TYPE_CHECKING:  # loaded when a schedule is asked for
     from ascend_kernels.schedule.planner.tile_graph import KernelGraphs, TileGraph
     from ascend_kernels.schedule.schedule import Schedule
+    from pypto_cast.recording.plan_tape import PlanTape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,18 +294,20 @@ class Kernel:
             PlanError: an operation whose tile opcodes are not known, or control flow that is not
                 planned; names its line.
         """
-        return self._graphs(self._recorded(arguments, named, PlanTape())).graphs
+        return self._graphs(self._recorded(arguments, named, for_plan=True)).graphs
 
     def _recorded(
-        self, arguments: tuple[Any, ...], named: Mapping[str, Any], tape: PlanTape | None = None
+        self, arguments: tuple[Any, ...], named: Mapping[str, Any], *, for_plan: bool = False
     ) -> Recording:
-        """The recording of a call that computes nothing; with a tape, to plan its schedule."""
-        own = self._recording(executes=False, tape=tape)
+        """The recording of a call that computes nothing, or that a schedule is planned of."""
+        from pypto_cast.recording.plan_tape import PlanTape
+
+        own = self._recording(executes=False, tape=PlanTape() if for_plan else None)
         with recording.running(own):
             try:
                 self._run(own, arguments, named)
             except NameError as error:  # what another path, or the iteration before, assigns
-                if tape is None:
+                if not for_plan:
                     raise
                 message = f"{self._signature.kernel}: {error}, on one path"
                 raise entry("PlanError")(message) from None
@@ -354,7 +356,7 @@ class Kernel:
         given = zip(self._signature.tensors, values, strict=True)
         tensors = {name: _format_and_shape(name, value) for name, value in given}
         check_shapes(self._signature.kernel, tensors)
-        recorded = self._recorded(arguments, named, PlanTape())
+        recorded = self._recorded(arguments, named, for_plan=True)
         schedule = planned_schedule(
             self._graphs(recorded),
             tensors,

@@ -11,7 +11,8 @@ import builtins
 import dis
 import inspect
 import textwrap
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -196,6 +197,38 @@ def parsed(function: Callable[..., object]) -> tuple[list[str], int, ast.Module]
         return lines, first, ast.parse(textwrap.dedent("".join(lines)))
     except (OSError, TypeError, SyntaxError):
         return [], 0, ast.Module(body=[], type_ignores=[])
+
+
+def names_assigned(function: Callable[..., object]) -> list[tuple[str, range]]:
+    """The names that a function assigns to, with the lines of each assignment."""
+    _, first, tree = parsed(function)
+    statements = (each for each in ast.walk(tree) if isinstance(each, ast.Assign))
+    return [
+        (target.id, range(node.lineno + first - 1, (node.end_lineno or node.lineno) + first))
+        for node in sorted(statements, key=lambda each: each.lineno)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    ]
+
+
+def named_at_end(
+    assignments: Iterable[tuple[str, range]],
+    lines: Mapping[int, int],
+    read_at: Mapping[int, AbstractSet[int]],
+) -> set[int]:
+    """The values that a name stands for at the end.
+
+    Args:
+        assignments: names with their lines, as of `names_assigned`.
+        lines: of each value the line that makes it.
+        read_at: of each value the lines that read it.
+    """
+    names = {}
+    for name, within in assignments:
+        for value, line in lines.items():
+            if line in within and read_at.get(value, set()).isdisjoint(within):
+                names[name] = value
+    return set(names.values())
 
 
 def _refused(

@@ -41,6 +41,19 @@ class CalledRun:
     calls: Sequence[Call]
     name: str
 
+    @property
+    def operations(self) -> Iterator[Call]:
+        """The calls but the assembles that assignments to whole tensors carry out."""
+        for call, following in zip(self.calls, [*self.calls[1:], None], strict=True):
+            if not (
+                call.operation.__name__ == "assemble"
+                and following is not None
+                and following.operation.__name__ in ("__setitem__", "move")
+                and following.arguments[0] is call.arguments[0]
+                and following.arguments[-1] is call.arguments[1]
+            ):
+                yield call
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runs:

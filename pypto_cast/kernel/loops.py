@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from itertools import chain, repeat
 from types import FrameType
 
-from ascend_kernels.schedule.scalars import Scalar, calculation, minus, plus
 from pypto_cast.call_sites import Place
 from pypto_cast.options.context import Scope, current
 from pypto_cast.recording import recording
-from pypto_cast.recording.plan_tape import LoopOpened
-from pypto_cast.tensors.symbolic import LoopIndex, SymbolicScalar, scalar_of
+from pypto_cast.tensors.symbolic import LoopIndex, SymbolicScalar, decided, scalar_of
 
 
 def loop(
@@ -107,6 +105,9 @@ def _planned(
 
     With `unroll_list`, so many from the first on for each factor (recorder.cpp, BeginLoopFunction).
     """
+    from ascend_kernels.schedule.scalars import calculation, minus, plus
+    from pypto_cast.recording.plan_tape import LoopOpened
+
     kernel = recording.current()
     assert kernel is not None
     assert kernel.tape is not None
@@ -117,11 +118,12 @@ def _planned(
         return
     if lengths != [1] and (first != 0 or lengths[-1] != 1):
         recording.refuse_plan(f"loop {name}", "unroll_list without 1, or from a begin but 0")
-    begin: Scalar = first
+    begin = first
     _check_step(stride)
     for place, length in enumerate(lengths):
         leap = stride * length
-        end = stop if length == 1 else _whole(begin, stop, leap)
+        rounds = calculation("div", minus(stop, begin), leap)
+        end = stop if length == 1 else plus(begin, calculation("mul", rounds, leap))
         opened = LoopOpened(
             name=name,
             variable=variable,
@@ -142,11 +144,6 @@ def _planned(
                 found.is_last.in_any_run(("ge", scalar, minus(stop, stride)))
                 yield _Round(found, f"{name} {variable}", not copy, copy == length - 1)
         begin = end
-
-
-def _whole(begin: Scalar, end: Scalar, leap: int) -> Scalar:
-    """The end of as many leaps as fit."""
-    return plus(begin, calculation("mul", calculation("div", minus(end, begin), leap), leap))
 
 
 def _run(rounds: Iterable[_Round]) -> Iterator[LoopIndex]:
@@ -247,7 +244,7 @@ def is_loop_end(index: LoopIndex) -> SymbolicScalar:
 def cond(condition: int, file: str | None = None, lineno: int | None = None) -> bool:
     """The condition of an `if` statement, as upstream wants it wrapped outside `jit`."""
     if recording.is_for_plan() and not isinstance(scalar_of(condition), int):
-        return recording.decided(scalar_of(condition))
+        return decided(scalar_of(condition))
     return bool(condition)
 
 

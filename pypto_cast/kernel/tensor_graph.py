@@ -7,13 +7,14 @@ upstream pypto at tag r0.2.0, framework/src.
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Any, Final
 
 from ascend_kernels.schedule.parts import Scalars
+from ascend_kernels.schedule.planner.open_extents import of_result
+from ascend_kernels.schedule.planner.tile_cutting import overlap
 from ascend_kernels.schedule.planner.tile_graph import (
     Attributes,
     KernelGraphs,
@@ -24,20 +25,20 @@ from ascend_kernels.schedule.planner.tile_graph import (
     TileTensor,
     exchanged,
     in_order,
+    whole_copy,
 )
-from ascend_kernels.schedule.scalars import Scalar, constant, text
+from ascend_kernels.schedule.scalars import constant, text
 from pypto_cast.dtypes.data_types import CastMode, SaturationMode
-from pypto_cast.kernel.auto_cast import auto_cast
-from pypto_cast.kernel.kernel_source import parsed
+from pypto_cast.kernel.auto_cast import auto_cast, check_release
+from pypto_cast.kernel.kernel_source import named_at_end, names_assigned
 from pypto_cast.kernel.loop_runs import Slots, runs_of
 from pypto_cast.operations.operation_rows import ROWS
 from pypto_cast.operations.scalar_operands import Constant, is_element
 from pypto_cast.options.releases import RELEASES, ReleaseName
 from pypto_cast.recording.steps import Call
 from pypto_cast.tensors import indexing
-from pypto_cast.tensors.symbolic import SymbolicScalar, scalar_of
+from pypto_cast.tensors.symbolic import are_known, scalar_of
 from pypto_cast.tensors.tensor import Tensor
-from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
 from simulator.numbers.formats import Format
 from tiling.grid import Shape
 
@@ -47,8 +48,6 @@ _RAW_A_COPY: Final = 6
 """Those that it makes for a view of an argument, or an assemble, when a function is closed."""
 _PLACED: Final = ("view", "__getitem__", "assemble", "__setitem__")
 """Operations at places that may be known only when the kernel runs."""
-_BY_ELEMENTS: Final = (TileWork.ELEMENTS, TileWork.CAST, TileWork.COMPARE, TileWork.REDUCE)
-"""Kinds of work whose results hold data where operands do."""
 _AROUND: Final = ("RESHAPE", "VIEW", "ASSEMBLE")
 """Opcodes that may stand before the one of an operation."""
 
@@ -74,14 +73,13 @@ def tensor_graphs(
         PlanError: an operation that is not covered, or a tensor that bodies pass on in a way that
             is not; names it with its line.
     """
-    assignments = _assignments(function)
+    assignments = names_assigned(function)
     recorded = runs_of(events)
     slots, readers = Slots(recorded.declared), []
     for run in recorded.runs:
         reader = _Reader(assignments, release, parameters, slots)
-        for call, following in zip(run.calls, [*run.calls[1:], None], strict=True):
-            if not _is_inside(call, following):
-                reader.take(call)
+        for call in run.operations:
+            reader.take(call)
         readers.append(reader)
     left = {slot for reader in readers for slot in reader.left()}
     for slot, place in slots.read.items():
@@ -97,17 +95,6 @@ def tensor_graphs(
         graphs=tuple(graphs),
         steps=slots.steps(recorded.steps),
         open_axes=frozenset((name, axis) for name, axis in axes if name not in fixed),
-    )
-
-
-def _is_inside(call: Call, following: Call | None) -> bool:
-    """True for the assemble that an assignment to a whole tensor carries out."""
-    return (
-        call.operation.__name__ == "assemble"
-        and following is not None
-        and following.operation.__name__ in ("__setitem__", "move")
-        and following.arguments[0] is call.arguments[0]
-        and following.arguments[-1] is call.arguments[1]
     )
 
 
@@ -135,6 +122,7 @@ class _Reader:
         self._parameters: dict[str | int, int] = {}
         self._outputs: dict[int, str] = {}
         self._written: dict[str | int, int] = {}
+        self._boxes: dict[str | int, list[tuple[Shape, Shape]]] = {}
         self._lines: dict[int, int] = {}
         self._numbered: dict[int, list[tuple[int, ...]]] = {}
         self._checked = 0
@@ -162,16 +150,18 @@ class _Reader:
         }
         if name not in takes:
             raise PlanError(f"{name} {call.place}: no tile opcodes are known for it")
-        if name not in _PLACED and not _are_known((call.arguments, call.named)):
+        if name not in _PLACED and not are_known((*call.arguments, *call.named.values())):
             raise PlanError(f"{name} {call.place}: a number known only when the kernel runs")
         takes[name](call, *call.arguments, **call.named)
         if name in ROWS:
+            check_release(call, name)
             self._checked = len(self._nodes)
 
     def _check_parts(self, call: Call, name: str) -> None:
         """Take the one opcode of an operation that upstream does not compose of its parts here."""
         if name not in ROWS:
             return
+        check_release(call, name)
         made = [node.opcode for node in self._nodes[self._checked :]]
         self._checked = len(self._nodes)
         is_known = {*made} <= {*ROWS[name].opcodes.values(), *_AROUND}
@@ -242,7 +232,7 @@ class _Reader:
             self._tensors.append(held)
             self._number(tensor, raw + 1)
             raw += 2
-            nodes.append(self._copy("VIEW", len(nodes), source, tensor))
+            nodes.append(whole_copy("VIEW", len(nodes), source, tensor, len(held.shape)))
         for slot, tensor in self._written.items():
             if isinstance(slot, int) and slot not in self._slots.read:
                 held = self._tensors[tensor]
@@ -260,7 +250,7 @@ class _Reader:
             self._tensors.append(replace(held, memory=memory))
             self._number(tensor, raw + 1)
             raw += 2
-            nodes.append(self._copy("ASSEMBLE", len(nodes), tensor, target))
+            nodes.append(whole_copy("ASSEMBLE", len(nodes), tensor, target, len(held.shape)))
         called = range(len(self._nodes))
         copies = len(nodes) - len(self._nodes)
         return TileGraph(
@@ -272,28 +262,13 @@ class _Reader:
     def _number(self, tensor: int, raw: int) -> None:
         self._tensors[tensor] = replace(self._tensors[tensor], raw=raw)
 
-    def _copy(self, opcode: str, number: int, source: int, target: int) -> Node:
-        offset = (0,) * len(self._tensors[source].shape)
-        return Node(
-            opcode=opcode,
-            number=number,
-            inputs=(source,),
-            outputs=(target,),
-            attributes=Attributes(offset=offset),
-        )
-
     def _named(self) -> set[int]:
         """The values that a name stands for at the end."""
         read_at: dict[int, set[int]] = {}
         for node in self._nodes:
             for tensor in node.inputs:
                 read_at.setdefault(tensor, set()).add(node.attributes.line)
-        names = {}
-        for name, lines in self._assignments:
-            for tensor, line in self._lines.items():
-                if line in lines and not read_at.get(tensor, set()) & set(lines):
-                    names[name] = tensor
-        return set(names.values())
+        return named_at_end(self._assignments, self._lines, read_at)
 
     def _value(self, call: Call, tensor: Tensor) -> int:
         if id(tensor) in self._values:
@@ -379,29 +354,14 @@ class _Reader:
         self.wide[number] = frozenset(each.number_format for each in dtypes)
 
     def _extents(self, call: Call, opcode: str, inputs: Sequence[int]) -> Scalars:
-        """The extents of a result that hold data: along each axis those of an operand as long.
-
-        An argument that is no view is taken at the length that was given.
-        """
+        """Those of a result; an argument that is no view is taken at the length that was given."""
         for name, tensor in self._parameters.items():
             if tensor in inputs and isinstance(name, str):
                 self.whole.add(name)
                 self._tensors[tensor] = replace(self._tensors[tensor], valid=())
         operands = [self._tensors[each] for each in inputs]
-        if not any(each.is_open for each in operands):
-            return ()
         shape = tuple(map(int, call.result.shape))
-        work = TILE_OPCODES[opcode].work if opcode in TILE_OPCODES else None
-        if work not in _BY_ELEMENTS or any(len(each.shape) != len(shape) for each in operands):
-            raise PlanError(
-                f"{opcode} {call.place}: extents known only when the kernel runs are not planned "
-                "for it"
-            )
-        found: list[Scalar] = []
-        for axis, extent in enumerate(shape):
-            held = [each.extents[axis] for each in operands if each.shape[axis] == extent]
-            found.append(held[0] if held else extent)
-        return tuple(found)
+        return of_result(f"{opcode} {call.place}", opcode, operands, shape)
 
     def _between(self, held: TileTensor, shape: Sequence[int]) -> int:
         """A tensor of an operation's own, between its nodes."""
@@ -561,6 +521,15 @@ class _Reader:
         key = self._target(call, target)
         if id(target) in self._values:
             raise PlanError(f"assemble {call.place}: a part of what is written whole in one run")
+        place, extents = tuple(map(scalar_of, offsets)), self._tensors[source].shape
+        if (known := tuple(each for each in place if isinstance(each, int))) == place:
+            others = self._boxes.setdefault(key, [])
+            if any(overlap(known, extents, *each) for each in others):
+                raise PlanError(
+                    f"assemble {call.place}: writes what another part of {target.name} holds; "
+                    "nothing orders the two"
+                )
+            others.append((known, extents))
         if key not in self._written:
             self._written[key] = len(self._tensors)
             held = replace(self._tensors[source], shape=shape, valid=(), memory=Memory.ARGUMENT)
@@ -582,7 +551,7 @@ class _Reader:
                 number=len(self._nodes),
                 inputs=(source,),
                 outputs=(self._written[key],),
-                attributes=Attributes(offset=tuple(map(scalar_of, offsets))),
+                attributes=Attributes(offset=place),
             )
         )
 
@@ -611,7 +580,14 @@ class _Reader:
         if buffer is not None and buffer.is_given:
             if target.shape != value.shape:
                 raise PlanError(f"assignment {call.place}: only whole outputs are planned")
-            self._target(call, target)
+            key = self._target(call, target)
+            if key in self._written:
+                raise PlanError(f"assignment {call.place}: {target.name} has parts written before")
+            if self._outputs.get(source, key) != key:
+                raise PlanError(
+                    f"assignment {call.place}: the value is {self._outputs[source]} already; one "
+                    "in two outputs is not planned"
+                )
             self._note(target)
             self.whole.add(target.name)
             self._outputs = {k: name for k, name in self._outputs.items() if name != target.name}
@@ -620,32 +596,3 @@ class _Reader:
             raise PlanError(f"assignment {call.place}: what was written in parts is written whole")
         self._kept[id(target)] = target
         self._values[id(target)] = source
-
-
-def _listed(key: Any) -> list[slice]:
-    keys = key if isinstance(key, tuple) else (key,)
-    return [each for each in keys if isinstance(each, slice)]
-
-
-def _are_known(given: Any) -> bool:
-    """True if no number in nested lists is known only when the kernel runs."""
-    if isinstance(given, (list, tuple)):
-        return all(map(_are_known, given))
-    if isinstance(given, dict):
-        return _are_known(tuple(given.values()))
-    return not isinstance(given, SymbolicScalar) or isinstance(scalar_of(given), int)
-
-
-def _assignments(function: Callable[..., object]) -> list[tuple[str, range]]:
-    """The names that a function assigns to, with the lines of each assignment."""
-    _, first, tree = parsed(function)
-    return [
-        (target.id, range(node.lineno + first - 1, (node.end_lineno or node.lineno) + first))
-        for node in sorted(_statements(tree), key=lambda each: each.lineno)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    ]
-
-
-def _statements(tree: ast.AST) -> Iterator[ast.Assign]:
-    return (each for each in ast.walk(tree) if isinstance(each, ast.Assign))

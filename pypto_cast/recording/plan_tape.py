@@ -10,10 +10,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from ascend_kernels.schedule.scalars import Scalar
 from pypto_cast.loading import entry
+
+if TYPE_CHECKING:
+    from ascend_kernels.schedule.parts import Scalars
+    from ascend_kernels.schedule.scalars import Scalar
 
 _MOST_PATHS: Final = 1 << 8
 """Through a loop's body; ten conditions have more."""
@@ -110,6 +113,10 @@ class PlanTape:
     def is_in_loop(self) -> bool:
         """True between the begin and the end of a loop's body."""
         return bool(self._paths)
+
+    def declare(self, tensor: object, shape: Scalars) -> None:
+        """Keep that the kernel declares a tensor."""
+        self.events.append(Declared(tensor=tensor, shape=shape))
 
     def decide(self, condition: Scalar) -> bool:
         """The outcome of a condition on the path that is recorded."""

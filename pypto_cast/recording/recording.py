@@ -7,13 +7,12 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from ascend_kernels.program import TileProgram
-from ascend_kernels.schedule.scalars import Scalar, text
 from pypto_cast.call_sites import WARNED, Place, caller
 from pypto_cast.dtypes.data_types import DataType, dtype_of_numpy
 from pypto_cast.loading import entry
@@ -22,7 +21,6 @@ from pypto_cast.recording import tally
 from pypto_cast.recording.buffers import Buffer, Journal, check_memory
 from pypto_cast.recording.causes import CONTROL_DEPENDENCE, Cause, CauseTable, assumed_exact
 from pypto_cast.recording.output_certainty import CertaintyCounts, OutputCertainty
-from pypto_cast.recording.plan_tape import Declared, PlanTape
 from pypto_cast.recording.steps import (
     Call,
     CallSite,
@@ -38,6 +36,9 @@ from simulator.arithmetic import CHOICES, EXACT, TRUSTS, Trust
 from simulator.arithmetic.interval import Interval, exactly, unknown
 from simulator.arithmetic.trust import ASSUMPTIONS, NAMED_CHOICES, NAMING_CHOICES, Assumption
 from tiling.grid import Grid, Shape
+
+if TYPE_CHECKING:
+    from pypto_cast.recording.plan_tape import PlanTape
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -346,6 +347,7 @@ def running(recording: Recording) -> Iterator[Recording]:
         _CURRENT.reset(token)
         CONTROL_DEPENDENCE.reset(steering)
         WARNED.reset(warned)
+        recording.plan = None  # its context has the recording
 
 
 def causes() -> CauseTable:
@@ -360,32 +362,8 @@ def is_for_plan() -> bool:
     return running is not None and running.tape is not None
 
 
-def decided(condition: Scalar) -> bool:
-    """The outcome of a condition on the path that is recorded for a schedule.
-
-    Raises:
-        PlanError: a condition outside loops, or in a body of several iterations.
-    """
-    running = current()
-    assert running is not None
-    assert running.tape is not None
-    name = f"condition {text(condition)}"
-    if not running.tape.is_in_loop:
-        refuse_plan(name, "a condition outside loops is not planned")
-    if running.tape.lengths[-1] > 1:
-        refuse_plan(name, "a condition in an unrolled loop is not planned")
-    return running.tape.decide(condition)
-
-
-def declare(tensor: object, shape: Sequence[Scalar]) -> None:
-    """Keep that the kernel declares a tensor, where it is recorded for a schedule."""
-    running = current()
-    if running is not None and running.tape is not None:
-        running.tape.events.append(Declared(tensor=tensor, shape=tuple(shape)))
-
-
 def plan_refusal() -> str | None:
-    """The reason for which no schedule judges the fit in UB here; "" outside kernels.
+    """The reason for which no schedule decides on the room in UB here; "" outside kernels.
 
     None where a schedule decides that: the kernel's is planned, or the kernel is recorded for it.
     """

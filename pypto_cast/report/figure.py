@@ -90,7 +90,8 @@ class Mark:
         kind: its class in the style.
         tip: what is told of it, in lines; empty if nothing.
         text: written into it.
-        height: share of the row, from its foot.
+        height: share of the row, from its foot or from `foot`.
+        foot: share of the row under it.
         shade: share of the scale of `heat`, 0 to 1; None for a mark of one colour.
     """
 
@@ -100,6 +101,7 @@ class Mark:
     tip: str = ""
     text: str = ""
     height: float = 1.0
+    foot: float = 0.0
     shade: float | None = None
 
 
@@ -195,6 +197,40 @@ def cells(
         keys=keys,
         height_px=tall,
         is_beside=True,
+    )
+
+
+PIPE_ROWS: Final = {
+    "MTE2": ("copy-in", "MTE2, copy in"),
+    "V": ("vector", "V, vector"),
+    "MTE3": ("copy-out", "MTE3, copy out"),
+}
+"""The rows of a timeline by pipe: their class in the style and their name."""
+
+
+def timeline_figure(
+    rows: tuple[Row, ...],
+    end: float,
+    axis: str,
+    *,
+    height_px: int,
+    is_beside: bool = False,
+    title: str = "",
+    summary: str = "",
+    caption: str = "",
+) -> Figure:
+    """A timeline: rows of `PIPE_ROWS` from 0 to `end`; see `Figure`."""
+    return Figure(
+        rows=rows,
+        extent=end,
+        axis=axis,
+        ticks=round_ticks(end),
+        keys=(*PIPE_ROWS.values(), ("wait", "waits for a flag")),
+        height_px=height_px,
+        is_beside=is_beside,
+        title=title,
+        summary=summary,
+        caption=caption,
     )
 
 

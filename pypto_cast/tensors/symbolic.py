@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ascend_kernels.schedule.scalars import Scalar, text
 from pypto_cast.call_sites import is_called_from_outside
 from pypto_cast.options.context import current
 from pypto_cast.recording.causes import CONTROL_DEPENDENCE
-from pypto_cast.recording.recording import decided, is_for_plan, refuse_plan
+from pypto_cast.recording.recording import current as current_recording
+from pypto_cast.recording.recording import is_for_plan, refuse_plan
 from pypto_cast.tensors.undecided import (
     COMPARISONS,
     OPERANDS,
@@ -27,6 +27,9 @@ from pypto_cast.tensors.undecided import (
     value_of,
 )
 from pypto_cast.unsupported import tolerate
+
+if TYPE_CHECKING:
+    from ascend_kernels.schedule.scalars import Scalar
 
 _VALUES: Final = range(-(2**63), 2**63)
 
@@ -155,7 +158,9 @@ class SymbolicScalar(KernelNumber, _Length):
             return (self._value,)
 
         def concrete(self):
-            if hasattr(self, "_scalar"):
+            if is_for_plan() and hasattr(self, "_scalar"):
+                from ascend_kernels.schedule.scalars import text
+
                 refuse_plan(text(self._scalar), "it is known only when the kernel runs")
             return self._value
 
@@ -216,6 +221,40 @@ def scalar_of(number: int) -> Scalar:
         return operator.index(number)
     found: Scalar = getattr(number, "_scalar", _plain(number))
     return found
+
+
+def are_known(given: Any) -> bool:
+    """True if no number in nested lists is known only when the kernel runs."""
+    if isinstance(given, (list, tuple)):
+        return all(map(are_known, given))
+    return not isinstance(given, SymbolicScalar) or isinstance(scalar_of(given), int)
+
+
+def decided(condition: Scalar) -> bool:
+    """The outcome of a condition on the path that is recorded for a schedule.
+
+    Raises:
+        PlanError: a condition outside loops, or in a body of several iterations.
+    """
+    from ascend_kernels.schedule.scalars import text
+
+    running = current_recording()
+    assert running is not None
+    assert running.tape is not None
+    name = f"condition {text(condition)}"
+    if not running.tape.is_in_loop:
+        refuse_plan(name, "a condition outside loops is not planned")
+    if running.tape.lengths[-1] > 1:
+        refuse_plan(name, "a condition in an unrolled loop is not planned")
+    return running.tape.decide(condition)
+
+
+def declare(tensor: object, shape: Iterable[object]) -> None:
+    """Keep that the kernel declares a tensor, where it is recorded for a schedule."""
+    running = current_recording()
+    if running is not None and running.tape is not None:
+        lengths = (scalar_of(x) for x in shape if isinstance(x, (int, SymbolicScalar)))
+        running.tape.declare(tensor, tuple(lengths))
 
 
 class DynamicShape(list[SymbolicScalar]):

@@ -29,7 +29,13 @@ from pypto_cast.tensors.arguments import (
 from pypto_cast.tensors.nz_layout import matrices_in
 from pypto_cast.tensors.operators import Operators
 from pypto_cast.tensors.storage import Storage
-from pypto_cast.tensors.symbolic import DynamicShape, RuntimeScalar, SymbolicScalar, scalar_of
+from pypto_cast.tensors.symbolic import (
+    DynamicShape,
+    RuntimeScalar,
+    SymbolicScalar,
+    declare,
+    scalar_of,
+)
 from pypto_cast.tensors.undecided import UndecidedScalar
 from pypto_cast.unsupported import DynamicOperandWarning, refusing, tolerate
 from simulator.arithmetic.indexed.gather_scatter import read_box, write_box
@@ -96,8 +102,7 @@ class Tensor(Storage, Operators):
         self._annotation = TensorAnnotation(
             shape=dimensions, dtype=dtype, name=name, format=self._format
         )
-        lengths = [scalar_of(x) for x in shape or () if isinstance(x, (int, SymbolicScalar))]
-        recording.declare(self, lengths)
+        declare(self, shape or ())
         if data is not None:
             values = values_held(data, self._dtype)
             if self._format is TileOpFormat.TILEOP_NZ:

@@ -7,7 +7,15 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from pypto_cast.report.figure import Figure, Mark, Row, cells, round_ticks
+from pypto_cast.report.figure import (
+    PIPE_ROWS,
+    Figure,
+    Mark,
+    Row,
+    cells,
+    round_ticks,
+    timeline_figure,
+)
 from pypto_cast.report.report import Column, Report, Table, headed
 from pypto_cast.report.text_format import plural
 from pypto_cast.tuning.tune import CANDIDATE_COLUMNS, TunedCast, candidate_cells
@@ -307,11 +315,7 @@ _CORE: Final = 0
 """No core has more tiles, or copies more (`tiling.loads`)."""
 _INSTRUCTIONS: Final = 240
 """Instructions, flags among them, from which on the picture is cut."""
-_ROWS: Final = (
-    (Pipe.MTE2, "MTE2, copy in", "copy-in"),
-    (Pipe.V, "V, vector", "vector"),
-    (Pipe.MTE3, "MTE3, copy out", "copy-out"),
-)
+_ROWS: Final = tuple((Pipe[name], words, kind) for name, (kind, words) in PIPE_ROWS.items())
 
 
 def timeline_bars(cast: TunedCast) -> Report:
@@ -358,18 +362,16 @@ def _is_drawn(event: TraceEvent) -> bool:
 
 
 def _timeline(events: list[TraceEvent], end: float, to_us: float) -> Figure:
-    return Figure(
-        rows=tuple(
+    return timeline_figure(
+        tuple(
             Row(
                 label=name,
                 marks=tuple(_timeline_mark(e, kind, end, to_us) for e in events if e.pipe is pipe),
             )
             for pipe, name, kind in _ROWS
         ),
-        extent=end * to_us,
-        axis="us from the start of the core",
-        ticks=round_ticks(end * to_us),
-        keys=(*((kind, name) for _, name, kind in _ROWS), ("wait", "waits for a flag")),
+        end * to_us,
+        "us from the start of the core",
         height_px=44,
     )
 

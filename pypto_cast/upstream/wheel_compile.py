@@ -17,7 +17,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from ascend_kernels.schedule.reader.upstream_dump import DUMP_FILES, LAST_PASS
+from ascend_kernels.schedule.reader.upstream_dump import (
+    DUMP_FILES,
+    FIRST_LEAVES,
+    FIRST_PASS,
+    LAST_PASS,
+)
 from ascend_kernels.schedule.schedule import RELEASE
 from pypto_cast.unfinished import held_back, place, unfinished
 
@@ -53,11 +58,15 @@ upstream = pypto.frontend.jit
 def jit(*arguments, **options):
     options["runtime_options"] = {**options.get("runtime_options", {}),
                                   "run_mode": pypto.RunMode.SIM}
-    options["debug_options"] = {"compile_debug_mode": 1, "runtime_debug_mode": 1}
+    options["debug_options"] = {"compile_debug_mode": 0, "runtime_debug_mode": 1}
     if arguments and callable(arguments[0]):
         return upstream(**options)(*arguments)
     return upstream(*arguments, **options)
 pypto.frontend.jit = jit
+from pypto import pypto_impl as wheel
+for name in given["passes"]:  # a dump of all of them is many times as large, and slow
+    for key in (wheel.KEY_DUMP_GRAPH, wheel.KEY_PRINT_GRAPH):
+        wheel.SetPassConfig("PVC2_OOO", name, key, True)
 sys.modules["pypto_cast"] = pypto
 sys.path += given["folders"]
 spec = importlib.util.spec_from_file_location(given["module"], given["file"])
@@ -115,6 +124,7 @@ def compile_kernel(
     root, module = module_name(file)
     given = {
         "release": RELEASE,
+        "passes": [each.rpartition("_")[2] for each in (FIRST_PASS, FIRST_LEAVES, LAST_PASS)],
         "memory_bytes": MEMORY_BYTES,
         "folders": [str(root), str(file.resolve().parent)],
         "module": module,
@@ -125,7 +135,8 @@ def compile_kernel(
     }
     with unfinished(target) as making, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        printed, code = _run([python, "-c", _DRIVER, json.dumps(given)], folder, seconds)
+        command = [python, "-c", _DRIVER, json.dumps(given)]
+        printed, code = _run(command, folder, seconds)
         (dump,) = sorted(folder.glob("output_*"))[-1:] or (None,)
         if found := _NO_WHEEL.search(printed):
             raise WheelError(
@@ -133,13 +144,15 @@ def compile_kernel(
                 f"pypto=={RELEASE} and torch: --python PATH"
             )
         if dump is None or not list(dump.glob(f"{LAST_PASS}/After_*_LEAF_*")):
+            if code is None:
+                raise WheelError(f"upstream's compiler did not end within {seconds} s")
             raise WheelError(f"{file}: {kernel}: {_first_error(printed, code, folder)}")
         _keep(dump, making / "dump", {f"{folder}/": "", f"{root}/": ""})
         place(making / "dump", target, replace=False)
 
 
-def _run(command: Sequence[str], folder: Path, seconds: int) -> tuple[str, int]:
-    """Return the output of a process, and its exit code; leave no process of its own."""
+def _run(command: Sequence[str], folder: Path, seconds: int) -> tuple[str, int | None]:
+    """Return the output of a process, and its exit code if it ends; leave no process of its own."""
     environment = {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": str(folder),
@@ -161,11 +174,11 @@ def _run(command: Sequence[str], folder: Path, seconds: int) -> tuple[str, int]:
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
                 )
-            code = process.wait(seconds)
+            code: int | None = process.wait(seconds)
         except OSError as error:
             raise WheelError(f"{command[0]} cannot be run: {error.strerror or error}") from None
         except subprocess.TimeoutExpired:
-            raise WheelError(f"upstream's compiler did not end within {seconds} s") from None
+            code = None
         finally:
             if process is not None:
                 with contextlib.suppress(OSError):
@@ -191,7 +204,10 @@ def _first_error(printed: str, code: int, home: Path) -> str:
     errors = [line.strip() for line in lines if "Error" in line]
     if code < 0:
         errors.append(f"upstream's compiler was ended by signal {-code}")
-    return errors[-1] if errors else (lines[-1] if lines else "nothing was printed")
+    if errors:
+        return errors[-1]
+    last = f"its last line is: {lines[-1]}" if lines else "nothing was printed"
+    return f"upstream's compiler ended with {code} and left no dump; {last}"
 
 
 def _keep(dump: Path, made: Path, names: Mapping[str, str]) -> None:

@@ -20,7 +20,8 @@ __all__ = ["command", "npy"]  # fixtures
 # fmt: off
 COMMANDS = [
     "cast", "checkpoint", "diff", "matrix", "explain", "compare", "route", "trace", "tune", "sweep",
-    "verify", "run", "certainty", "compile", "check-schedule", "device-check", "facts",
+    "verify", "run", "certainty", "compile", "schedule", "check-schedule",
+    "device-check", "facts",
 ]
 # fmt: on
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path, PurePath
 
 import numpy as np
@@ -14,6 +16,7 @@ from support.environment.command import Command, command
 from support.environment.signals import heard
 from support.programs.upstream_dumps import DUMPS, compiler, interpreter, unpacked
 
+import pypto_cast as pypto
 from ascend_kernels.schedule.reader.upstream_dump import DUMP_FILES
 from pypto_cast.upstream.wheel_compile import MEMORY_BYTES, compile_kernel
 
@@ -62,16 +65,48 @@ def test_what_is_found_ends_with_1_and_what_is_not_executed_with_2(
     assert "not executed: 1 of 1 leaves" in command(*words).error
 
 
+def reuse_an_event(leaf: Path) -> None:
+    """Let each of the first two copies set the same flag."""
+    document = json.loads(leaf.read_text())
+    (function,) = document["functions"]
+    first, second, put, take, *others = (
+        each for each in function["operations"] if not each["opcode"].startswith("PHASE")
+    )
+    function["operations"] = [first, put, take, second, put, take, *others]
+    leaf.write_text(json.dumps(document))
+
+
+def test_a_file_that_ends_the_program_is_no_success(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "ends.py"
+    file.write_text("import sys\nsys.exit(0)\n")
+
+    ran = command("check-schedule", f"{file}::softmax")
+
+    assert "ends.py ends the program, with 0, as it is imported" in ran.error
+
+
+def test_what_is_known_beside_a_leaf_that_is_not_executed_is_told(
+    command: Command, tmp_path: Path
+) -> None:
+    dump = unpacked("ragged_add", tmp_path)
+    first, second, *_ = sorted(dump.glob("Pass_36_*/*_LEAF_*.json"))
+    reuse_an_event(first)
+    second.write_text(second.read_text().replace('"ADD"', '"WHIRL"'))
+    file = tmp_path / "ragged_add.py"
+    file.write_text("\n" + (DUMPS / "ragged_add.py").read_text())
+
+    ran = command("check-schedule", "--upstream-dump", dump, "--kernel", f"{file}::ragged_add")
+
+    assert "not executed: 1 of 4 leaves" in ran.error
+    assert "the dump knows no operation of ragged_add.py:" in ran.error
+    assert "operation 4 SetFlag MTE2_V 0" in ran.err.splitlines()[0]
+
+
 def test_a_doubt_is_counted_and_listed_and_strict_refuses_it(
     command: Command, tmp_path: Path
 ) -> None:
     dump = unpacked("softmax", tmp_path)
-    (leaf,) = dump.glob("Pass_36_*/*_LEAF_*.json")
-    document = json.loads(leaf.read_text())
-    (function,) = document["functions"]
-    _, first, second, _, put, take, *others = function["operations"]
-    function["operations"] = [first, put, take, second, put, take, *others]
-    leaf.write_text(json.dumps(document))
+    reuse_an_event(next(dump.glob("Pass_36_*/*_LEAF_*.json")))
     words = ("check-schedule", "--upstream-dump", dump)
 
     ran = command(*words)
@@ -192,7 +227,8 @@ Alloc tensor [7] size [1048576] exceeds MEM_UB size [196608]!
             "softmax: Alloc tensor [7] size [1048576] exceeds MEM_UB size [196608]!",
         ),
         (("sleep 60",), "did not end within 1 s"),
-        ((), "nothing was printed"),
+        ((), "softmax: upstream's compiler ended with 0 and left no dump; nothing was printed"),
+        (("echo a hint", "exit 3"), "ended with 3 and left no dump; its last line is: a hint"),
         (
             ("echo \"pypto-cast: No module named 'torch'\"; exit 1",),
             "named 'torch'; name the interp",
@@ -200,7 +236,7 @@ Alloc tensor [7] size [1048576] exceeds MEM_UB size [196608]!
         (("kill -9 $$",), "upstream's compiler was ended by signal 9"),
         (("read line || echo no terminal",), "no terminal"),
     ],
-    ids=["refused", "refused by a pass", "endless", "silent", "no wheel", "killed", "asks"],
+    ids=["refused", "pass refused", "endless", "silent", "talks", "no wheel", "killed", "asks"],
 )
 def test_the_first_real_error_is_shown(
     command: Command, kernel: str, tmp_path: Path, lines: tuple[str, ...], says: str
@@ -212,6 +248,20 @@ def test_the_first_real_error_is_shown(
     assert not list(tmp_path.glob("tmp*"))
 
 
+def test_leaves_of_a_compiler_that_does_not_end_are_kept(
+    command: Command, kernel: str, tmp_path: Path
+) -> None:
+    dump = unpacked("softmax", tmp_path)
+    shutil.rmtree(dump / "kernel_aicpu")
+    python = interpreter(tmp_path, f'cp -r "{dump}" output_1', "sleep 60")
+    words = ("--python", python, "--seconds", 1, "-o", tmp_path / "kept")
+
+    assert command("compile", kernel, *words).code == 0
+    assert pypto.read_schedule(tmp_path / "kept") == replace(
+        pypto.read_schedule(dump), kernel="kept"
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -219,6 +269,7 @@ def test_the_first_real_error_is_shown(
         (("compile", "{}", "-o", "d", "--shape", "x=a"), "NAME=N,N of 1 or more, as x=1024,256"),
         (("compile", "{}", "-o", "d", "--shape", "z=4,4"), "softmax takes x, y, not z"),
         (("compile", "{}", "-o", "d", "--shape", "x=0,4"), "NAME=N,N of 1 or more"),
+        (("compile", "{}", "-o", "d", *("--shape", "x=1", "--shape", "x=2")), "a tensor twice"),
         (
             ("compile", "{}", "-o", "d", "--shape", "x=4,4"),
             "x is annotated Tensor[[128, 512], DT_FP32",
@@ -267,11 +318,16 @@ def test_bad_words_are_refused(
 WHEEL = """
 import os, shutil
 class RunMode: SIM = 1
+class pypto_impl:
+    KEY_DUMP_GRAPH, KEY_PRINT_GRAPH = range(2)
+    dumped = []
+    SetPassConfig = lambda strategy, name, key, value: pypto_impl.dumped.append(name)
 class frontend:
     @staticmethod
     def jit(**options):
         def call(*tensors, **others):
             assert options["runtime_options"] == {{"stitch": 1, "run_mode": 1}}, options
+            assert {{"AutoCast", "SubgraphToFunction", "CodegenPreproc"}} == {{*pypto_impl.dumped}}
             shutil.copytree({dump!r}, os.environ["TILE_FWK_OUTPUT_DIR"] + "/output_1")
         return lambda function: call
 DT_FP32 = 7

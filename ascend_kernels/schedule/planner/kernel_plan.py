@@ -21,7 +21,12 @@ from ascend_kernels.schedule.planner.addresses import Copy
 from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
 from ascend_kernels.schedule.planner.leaf_plan import PlannedLeaf, plan_leaf
 from ascend_kernels.schedule.planner.subgraphs import TiledKernel
-from ascend_kernels.schedule.planner.tile_graph import KernelGraphs, PlanError
+from ascend_kernels.schedule.planner.tile_graph import (
+    KernelGraphs,
+    PlanError,
+    TileGraph,
+    producers,
+)
 from ascend_kernels.schedule.planner.tiled_kernel import tiled_kernel
 from ascend_kernels.schedule.schedule import PLANNER, Schedule
 from simulator.numbers.formats import Format
@@ -64,20 +69,12 @@ def planned_schedule(
         PlanError: an operation that is not planned, more in UB at one moment than it holds, or a
             kernel without an operation; names operation and line.
     """
-    return _planned(
-        given,
-        repr(given.graphs),
-        tuple(tensors.items()),
-        kernel=kernel,
-        release=release,
-        chip=chip,
-    )
+    return _planned(given, tuple(tensors.items()), kernel=kernel, release=release, chip=chip)
 
 
 @functools.lru_cache(maxsize=32)
 def _planned(
     given: KernelGraphs,
-    text: str,  # -0.0 is told from 0.0 in it
     tensors: tuple[tuple[str, tuple[Format, Shape]], ...],
     *,
     kernel: str,
@@ -87,8 +84,6 @@ def _planned(
     kept = [place for place, graph in enumerate(given.graphs) if graph.outputs]
     graphs = [given.graphs[place] for place in kept]
     tiled = tiled_kernel(graphs, kernel, cores=chip.vector_cores)
-    if not tiled.leaves:
-        raise PlanError(f"{kernel}: no operation of it writes an output, so there is no task")
     leaves = [
         _planned_leaf(f"{kernel} leaf {place}", graph, chip.ub_bytes)
         for place, graph in enumerate(tiled.leaves)
@@ -100,6 +95,9 @@ def _planned(
     steps = _kept(given.steps, {place: number for number, place in enumerate(kept)})
     numbers = numbers_read(bodies, steps)
     parameters = _parameters(dict(tensors), tiled, given.open_axes, numbers)
+    _check_written(graphs, {each.name for each in parameters if each.is_written})
+    if not tiled.leaves:
+        raise PlanError(f"{kernel}: no operation of it writes an output, so there is no task")
     for each in parameters:
         if each.is_written and each.name in numbers:
             raise PlanError(
@@ -119,7 +117,7 @@ def _planned(
 
 
 def _kept(steps: Sequence[ControlStep], places: Mapping[int, int]) -> tuple[ControlStep, ...]:
-    """The steps that run a body which has a task, and what goes with them."""
+    """The steps that run a body which has a task, with the renewals and barriers among them."""
     made: list[ControlStep] = []
     for step in steps:
         match step:
@@ -134,6 +132,19 @@ def _kept(steps: Sequence[ControlStep], places: Mapping[int, int]) -> tuple[Cont
             case _:
                 made.append(step)
     return tuple(made)
+
+
+def _check_written(graphs: Sequence[TileGraph], written: AbstractSet[str]) -> None:
+    """Refuse an output that no task writes: it is an argument, reshaped, and nothing copies it."""
+    for graph in graphs:
+        made = producers(graph.nodes)
+        for output in graph.outputs:
+            name, (first, *_) = graph.tensors[output].name, made[output]
+            if name and name not in written:
+                place = next((each.place for each in made.get(first.inputs[0], ())), first.place)
+                raise PlanError(
+                    f"{place}: gives {name}, which no task writes, so it is not planned"
+                )
 
 
 def _planned_leaf(name: str, graph: LeafGraph, ub_bytes: int) -> PlannedLeaf:

@@ -9,13 +9,50 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from ascend_kernels.schedule.parts import COPIES, OUTWARD, Scalars
-from ascend_kernels.schedule.planner.tile_graph import Node, PlanError, TileGraph, exchanged
+from ascend_kernels.schedule.planner.tile_graph import (
+    Node,
+    PlanError,
+    TileGraph,
+    TileTensor,
+    exchanged,
+)
 from ascend_kernels.schedule.scalars import Scalar, clamped
 from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
 
 GIVES_EXTENTS = (TileWork.EXPAND, TileWork.FILL)
 """Kinds of work whose results hold data in extents of their own."""
 _REDUCES = (TileWork.REDUCE, TileWork.REDUCE_LINES)
+_BY_ELEMENTS = (TileWork.ELEMENTS, TileWork.CAST, TileWork.COMPARE, TileWork.REDUCE)
+"""Kinds of work whose results hold data where operands do."""
+
+
+def of_result(
+    place: str, opcode: str, operands: Sequence[TileTensor], shape: Sequence[int]
+) -> Scalars:
+    """The extents of a whole result that hold data: along each axis those of an operand as long.
+
+    Args:
+        place: of the operation, for messages.
+        opcode: upstream's name.
+        operands: whole tensors.
+        shape: of the result.
+
+    Returns:
+        Them, () if no operand has extents known only when the kernel runs.
+
+    Raises:
+        PlanError: an operation that is not planned with such an operand.
+    """
+    if not any(each.is_open for each in operands):
+        return ()
+    work = TILE_OPCODES[opcode].work if opcode in TILE_OPCODES else None
+    if work not in _BY_ELEMENTS or any(len(each.shape) != len(shape) for each in operands):
+        raise PlanError(f"{place}: extents known only when the kernel runs are not planned for it")
+    found: list[Scalar] = []
+    for axis, extent in enumerate(shape):
+        held = [each.extents[axis] for each in operands if each.shape[axis] == extent]
+        found.append(held[0] if held else extent)
+    return tuple(found)
 
 
 def inferred(

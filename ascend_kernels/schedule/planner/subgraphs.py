@@ -33,6 +33,7 @@ from ascend_kernels.schedule.planner.tile_graph import (
     consumers,
     exchanged,
     in_order,
+    place_of,
     producers,
 )
 from ascend_kernels.schedule.planner.tile_views import alive
@@ -209,7 +210,8 @@ def parts_of_raw(graph: TileGraph) -> Mapping[int, _Part]:
             if node.opcode == "VIEW":
                 part, whole = whole, part
             if part in inside or whole == part:
-                raise PlanError(f"{node.place}: a tile that lies in two others is not planned")
+                place = place_of(node, consumers(graph.nodes))
+                raise PlanError(f"{place}: a tile that lies in two others is not planned")
             inside[part] = whole, _known(node)
     found = {}
     for tensor, held in enumerate(graph.tensors):
@@ -431,8 +433,7 @@ def _walk(
                 continue
             met[node.number] = node
             offset = () if node.opcode in COPIES else node.attributes.offset
-            # As text, for 0.0 == -0.0.
-            asked = repr(replace(node.attributes, file="", line=0, offset=offset))
+            asked = replace(node.attributes, file="", line=0, offset=offset)
             asks = _asks_extents(graph, node)
             text.append((node.opcode, asked, node.outputs.index(tensor), asks))
             for each in node.inputs:

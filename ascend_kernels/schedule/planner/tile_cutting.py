@@ -420,7 +420,7 @@ class _Cutter:
         matches = sorted(
             (start, tile)
             for start, tile in held.tiles
-            if _overlap(offset, extent, start, self.tensors[tile].shape)
+            if overlap(offset, extent, start, self.tensors[tile].shape)
         )
         if not matches:
             raise PlanError(f"{self._node.place}: reads what nothing wrote")
@@ -468,7 +468,8 @@ def _at(shape: Shape, axis: int, value: int) -> Shape:
     return (*shape[:axis], value, *shape[axis + 1 :])
 
 
-def _overlap(start: Shape, size: Shape, other: Shape, extent: Shape) -> bool:
+def overlap(start: Shape, size: Shape, other: Shape, extent: Shape) -> bool:
+    """True if two boxes, each a place and its extents, share an element."""
     return all(
         a < d + e and d < a + b for a, b, d, e in zip(start, size, other, extent, strict=True)
     )

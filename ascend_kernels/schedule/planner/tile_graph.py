@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
+from ascend_kernels.schedule.part_types import Number
 from ascend_kernels.schedule.parts import ControlStep, Scalars
 from ascend_kernels.schedule.scalars import clamped
 from simulator.numbers.formats import Format
@@ -116,6 +117,10 @@ class Attributes:
     file: str = ""
     line: int = 0
 
+    def __post_init__(self) -> None:
+        if self.scalar is not None:
+            object.__setattr__(self, "scalar", Number(self.scalar))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
@@ -189,6 +194,12 @@ class KernelGraphs:
     open_axes: frozenset[tuple[str, int]]
 
 
+def whole_copy(opcode: str, number: int, source: int, target: int, rank: int) -> Node:
+    """The node that copies a whole tensor of a rank."""
+    asked = Attributes(offset=(0,) * rank)
+    return Node(opcode=opcode, number=number, inputs=(source,), outputs=(target,), attributes=asked)
+
+
 def exchanged(entries: Sequence[_Entry], axes: Sequence[int]) -> tuple[_Entry, ...]:
     """The entries of axes, those of two of them exchanged; all as they are where none are named."""
     found = list(entries)
@@ -213,6 +224,13 @@ def consumers(nodes: Iterable[Node]) -> Mapping[int, list[Node]]:
         for tensor in dict.fromkeys(node.inputs):
             found.setdefault(tensor, []).append(node)
     return found
+
+
+def place_of(node: Node, users: Mapping[int, Sequence[Node]]) -> str:
+    """Opcode and line of a node, for messages; of one that a stage made, those of its reader."""
+    for each in () if node.attributes.line else users.get(node.outputs[0], ()):
+        return f"{node.opcode} for {place_of(each, users)}"
+    return node.place
 
 
 def in_order(nodes: Sequence[Node], called: Sequence[int] = ()) -> tuple[Node, ...]:

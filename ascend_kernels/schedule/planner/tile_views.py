@@ -18,6 +18,7 @@ from ascend_kernels.schedule.planner.tile_graph import (
     TileTensor,
     consumers,
     in_order,
+    place_of,
     producers,
 )
 from ascend_kernels.schedule.scalars import total
@@ -126,7 +127,9 @@ def split_assembled(graph: TileGraph) -> TileGraph:
         for reader in readers:
             place = reader.attributes.offset, graph.tensors[reader.outputs[0]].shape
             if place not in tiles:
-                raise PlanError(f"{reader.place}: a part that crosses tiles is not planned")
+                raise PlanError(
+                    f"{place_of(reader, users)}: a part that crosses tiles is not planned"
+                )
             asked = replace(reader.attributes, offset=(0,) * len(whole))
             nodes[reader.number] = replace(reader, inputs=(tiles[place],), attributes=asked)
     return alive(replace(graph, nodes=tuple(nodes.values())))
@@ -251,8 +254,9 @@ def place_moves(graph: TileGraph) -> TileGraph:
         if node.opcode in ("VIEW", "ASSEMBLE") and ends == {False}:
             continue
         if node.opcode == "TRANSPOSE_MOVEOUT":
-            placed = [each for each in users.get(node.outputs[0], ()) if each.opcode == "ASSEMBLE"]
-            if len(placed) > 1:
+            readers = users.get(node.outputs[0], ())
+            placed = [each for each in readers if each.opcode == "ASSEMBLE"]
+            if placed and len(readers) > 1:
                 raise PlanError(f"{node.place}: a result that lies in two tensors is not planned")
             target = placed[0].outputs if placed else node.outputs
             offset = placed[0].attributes.offset if placed else ()

@@ -56,10 +56,10 @@ def tiled_kernel(graphs: Sequence[TileGraph], name: str, *, cores: int) -> Tiled
         )
         for graph in graphs
     ]
-    leaves: dict[tuple[str, int], LeafGraph] = {}
+    leaves: dict[tuple[LeafGraph, int], LeafGraph] = {}
     bodies = []
     for part in parts:
-        found = [repr(leaf.renumbered()) for leaf in part.leaves]  # 0.0 == -0.0
+        found = [leaf.renumbered() for leaf in part.leaves]
         alike = [(leaf, found[:place].count(leaf)) for place, leaf in enumerate(found)]
         for key, leaf in zip(alike, part.leaves, strict=True):
             leaves.setdefault(key, leaf)

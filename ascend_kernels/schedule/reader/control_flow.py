@@ -82,7 +82,7 @@ def read_control_flow(text: str, bodies: Mapping[str, int]) -> tuple[ControlStep
         bodies: the place of each root, by its hash.
 
     Raises:
-        ValueError: a line that is not understood, or a root that the dump lacks.
+        ValueError: a line that is not understood, a root that the dump lacks, or no step.
     """
     blocks = [_Block()]
     is_inside = False
@@ -132,8 +132,8 @@ def read_control_flow(text: str, bodies: Mapping[str, int]) -> tuple[ControlStep
             blocks[-1].steps.append(Barrier())
         elif not line.startswith(_NO_STEP):
             raise ValueError(f"line {number}: {line[:60]!r} is not understood")
-    if len(blocks) != 1 or is_inside:
-        raise ValueError("it ends inside a block")
+    if not blocks[0].steps:
+        raise ValueError("it runs nothing")
     return tuple(blocks[0].steps)
 
 

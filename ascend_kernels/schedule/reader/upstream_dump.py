@@ -36,6 +36,7 @@ from ascend_kernels.schedule.reader.dump_scalars import Resolve
 from ascend_kernels.schedule.reader.dump_slots import Slots, renewed, slots_of
 from ascend_kernels.schedule.scalars import Scalar
 from ascend_kernels.schedule.schedule import DUMP, Schedule
+from ascend_kernels.schedule.task_lowering import not_executed
 from tiling.chips import chip_named
 from tiling.input_files import regular
 
@@ -56,6 +57,12 @@ DUMP_FILES: Final = (
 """The files of a dump that a schedule is read from; the other passes are large."""
 CHIP: Final = "Ascend910B2"
 """The device of the wheel's model."""
+_LAST_LINES: Final = {
+    ".cpp": "} // namespace npu::tile_fwk",
+    ".h": "#endif/*TILE_FWK_EXPRESSION_H*/",
+    ".tifwkgr": "}",
+}
+"""Of whole files; in those of JSON the parser finds that the end is missing."""
 MAX_FILE_BYTES: Final = 256 << 20
 MAX_DUMP_BYTES: Final = 1 << 30
 _INT32: Final = 3
@@ -86,12 +93,16 @@ def read_dump(
     """
     flows = sorted(folder.glob("**/kernel_aicpu/controlFlow_*.cpp"))
     texts = _Texts()
+    stopped = {each.parent for each in folder.glob(f"**/{LAST_PASS}/After_*_LEAF_*.json")}
+    if not flows and len(stopped) == 1:
+        reader = _Reader(stopped.pop().parent, formats, texts)
+        return reader.leaves_alone(release, kernel or folder.name)
     found: dict[str, list[Path]] = {}
     for path in flows:
         with _FileOf(path):
             found.setdefault(kernel_name(texts.read(path)), []).append(path)
-    if not found and any(folder.glob(f"**/{LAST_PASS}/After_*_LEAF_*.json")):
-        raise DumpError(f"{folder}: leaves without a control flow: the compiler stopped")
+    if not found and stopped:
+        raise DumpError(f"{folder}: leaves of several dumps without a control flow")
     if not found:
         raise DumpError(f"{folder}: no dump of upstream's compiler is there")
     names = ", ".join(found)
@@ -102,7 +113,8 @@ def read_dump(
     (paths,) = found.values() if kernel is None else (found[kernel],)
     if len(paths) > 1:
         raise DumpError(f"{folder}: kernel {kernel or names} is there {len(paths)} times")
-    return _Reader(paths[0], formats, texts).schedule(release, kernel or names)
+    reader = _Reader(paths[0].parent.parent, formats, texts)
+    return reader.schedule(paths[0], release, kernel or names)
 
 
 class _Texts:
@@ -118,7 +130,11 @@ class _Texts:
         self._taken_bytes += size_bytes
         if self._taken_bytes > MAX_DUMP_BYTES:
             raise ValueError(f"with it the dump has more than {MAX_DUMP_BYTES} B")
-        return path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
+        last = _LAST_LINES.get(path.suffix, "")
+        if not text.rstrip().endswith(f"\n{last}" if last else ""):
+            raise ValueError(f"it is cut short: its last line is not {last!r}")
+        return text
 
 
 class _FileOf:
@@ -151,15 +167,27 @@ class _FileOf:
 class _Reader:
     """One kernel of one dump."""
 
-    def __init__(self, flow: Path, formats: Formats, texts: _Texts) -> None:
-        self._flow = flow
+    def __init__(self, folder: Path, formats: Formats, texts: _Texts) -> None:
         self._formats = formats
         self._texts = texts
-        self._folder = flow.parent.parent / LAST_PASS
+        self._folder = folder / LAST_PASS
 
-    def schedule(self, release: str, kernel: str) -> Schedule:
-        with _FileOf(self._flow):
-            flow = self._texts.read(self._flow)
+    def leaves_alone(self, release: str, kernel: str) -> Schedule:
+        """The leaves that are left where the compiler stopped before it wrote a control flow."""
+        return Schedule(
+            kernel=kernel,
+            release=release,
+            chip=CHIP,
+            origin=DUMP,
+            parameters=(),
+            leaves=tuple(each.leaf for each in self._leaves().values()),
+            bodies=(),
+            steps=(),
+        )
+
+    def schedule(self, flow_path: Path, release: str, kernel: str) -> Schedule:
+        with _FileOf(flow_path):
+            flow = self._texts.read(flow_path)
         arguments = self._arguments()
         leaves = self._leaves()
         numbers = {name: place for place, name in enumerate(leaves)}
@@ -179,7 +207,7 @@ class _Reader:
                 for each in root.parameters():
                     parameters[each.name] = _joined(parameters.get(each.name), each)
                 check_parameters(tuple(parameters.values()))
-        with _FileOf(self._flow):
+        with _FileOf(flow_path):
             steps = renewed(read_control_flow(flow, by_hash), bodies)
             check_steps(steps, len(bodies))
             for name, dims in numbers_read(bodies, steps).items():
@@ -219,13 +247,14 @@ class _Reader:
             return slots_of(self._function(path))
 
     def _arguments(self) -> list[str]:
-        path = self._flow.parent / "expression_0.h"
+        path = self._folder.parent / "kernel_aicpu" / "expression_0.h"
         with _FileOf(path):
             found = _ARGUMENT.findall(self._texts.read(path))
-            names = [name for name, _ in sorted(found, key=lambda each: int(each[1]))]
-            if len(set(names)) < len(names):
-                raise ValueError(f"two arguments have one name: {', '.join(names)}")
-            return names
+            names = {int(place): name for name, place in found}
+            if not len(set(names.values())) == len(names) == len(found):
+                text = ", ".join(f"{name} {place}" for name, place in found)
+                raise ValueError(f"two arguments have one name or place: {text}")
+            return [names[place] for place in sorted(names)]
 
     def _leaves(self) -> dict[str, LeafText]:
         entries: dict[str, dict[int, int]] = {}
@@ -344,8 +373,18 @@ class _Root:
             for uses in (self._read, self._written):
                 if alias in uses:
                     uses.add(target)
+        self._check_written([leaves[each] for each in map(_callee, calls) if each in leaves])
         name = str(self._function["func_magicname"])
         return Body(name=name, tasks=tuple(tasks), temporaries=temporaries)
+
+    def _check_written(self, called: Sequence[LeafText]) -> None:
+        """Refuse an argument that the body gives and none of its leaves writes."""
+        if any(not_executed(each.leaf, chip_named(CHIP).isa) for each in called):
+            return  # an operation without a row may write to GM
+        for magic, _ in self._function["outcasts"]:
+            name = self._name(self._raw_of(magic))
+            if name in self._arguments and name not in self._written:
+                raise ValueError(f"it gives {name}, which none of its tasks writes")
 
     def _temporary(self, raw: Mapping[str, Any], aliases: Mapping[str, str]) -> Temporary:
         name, magic = self._name(raw), raw["rawmagic"]
@@ -385,7 +424,7 @@ class _Root:
         """
         found: dict[str, str] = {}
         for call in calls:
-            callee = leaves.get(str(call["attr"][0]))
+            callee = leaves.get(_callee(call))
             places = [] if callee is None else callee.reshaped
             names = [self._name(self._raw_of(_operands(call)[place])) for place in places]
             for source, target in zip(names[0::2], names[1::2], strict=True):
@@ -428,7 +467,7 @@ class _Root:
         numbers: Mapping[str, int],
         successors: tuple[int, ...],
     ) -> Task:
-        callee = str(call["attr"][0])
+        callee = _callee(call)
         if callee == "0":
             return Task(leaf=None, accesses=(), successors=successors)
         if callee not in leaves:
@@ -468,6 +507,10 @@ class _Root:
             extents = _extents(name, raw)
             accesses.append(Access(tensor=name, offset=(0,) * len(extents), shape=extents))
         return Task(leaf=numbers[callee], accesses=tuple(accesses), successors=successors)
+
+
+def _callee(call: Mapping[str, Any]) -> str:
+    return str(call["attr"][0])
 
 
 def _operands(call: Mapping[str, Any]) -> Sequence[int]:

@@ -43,7 +43,8 @@ def kernel_named(text: str) -> tuple[Path, Kernel]:
 
     Raises:
         FileNotFoundError: no such file.
-        ValueError: as `regular`, or no such kernel in it; the text names those that are.
+        ValueError: as `regular`, a file that ends the program, or no such kernel in it; the text
+            names those that are.
     """
     file, separator, name = text.rpartition(SEPARATOR)
     if not separator or not file or not name:
@@ -56,7 +57,10 @@ def kernel_named(text: str) -> tuple[Path, Kernel]:
     root, name_of_module = module_name(path)
     # Last, as a file of the user's may be called select.py; for good, as a kernel may import.
     sys.path += [x for x in (str(root), str(path.resolve().parent)) if x not in sys.path]
-    found = runpy.run_path(str(path), run_name=name_of_module)
+    try:
+        found = runpy.run_path(str(path), run_name=name_of_module)
+    except SystemExit as ended:
+        raise ValueError(f"{path} ends the program, with {ended.code}, as it is imported") from None
     kernels = {name: value for name, value in found.items() if isinstance(value, Kernel)}
     if name not in kernels:
         listed = ", ".join(kernels) or "none, at the level of the module"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import tempfile
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from ascend_kernels.schedule.schedule import Schedule
+from ascend_kernels.schedule.schedule import EventReuseWarning, NotExecutedError, Schedule
 from pypto_cast.cli.app import Json, refuse_unread
 from pypto_cast.cli.commands.certainty_command import SEPARATOR, kernel_named, saved_arguments
 from pypto_cast.cli.commands.compile_command import (
@@ -18,11 +19,10 @@ from pypto_cast.cli.commands.compile_command import (
     Seconds,
     Shapes,
     arguments_of,
-    counted,
-    figures,
 )
 from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.kernel.jit import Kernel
+from pypto_cast.kernel.schedule_report import counted, figures
 from pypto_cast.report import terminal
 from pypto_cast.report.report import Report, plain
 from pypto_cast.report.text_format import plural, printable
@@ -99,6 +99,10 @@ def run_check_schedule(
         check(schedule, found, arrays, numbers, doubt=None if strict else doubts.append)
     except AssertionError as error:
         wrong = str(error)
+    except NotExecutedError as error:
+        for each in doubts:
+            warnings.warn(each, EventReuseWarning, stacklevel=1)
+        raise NotExecutedError("; ".join((str(error), *notes))) from None
     said = figures(schedule)
     compared = "every guard" if found is None else "every guard and the tensor level"
     doubted = f"; {plural(len(doubts), 'doubt')}" if doubts else ""

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ascend_kernels.schedule.schedule import Schedule
 from pypto_cast.cli.app import Json
 from pypto_cast.cli.commands.certainty_command import SEPARATOR, kernel_named
-from pypto_cast.dtypes.data_types import ROW_OF
+from pypto_cast.dtypes.data_types import ROW_OF, DataType
 from pypto_cast.kernel.jit import Kernel
+from pypto_cast.kernel.schedule_report import counted, figures
 from pypto_cast.report import terminal
 from pypto_cast.report.report import Report, plain
-from pypto_cast.report.text_format import plural
 from pypto_cast.tensors.array_files import npz_arrays, with_dtype
 from pypto_cast.upstream.import_alias import as_pypto
 from pypto_cast.upstream.schedule_reader import read_schedule
@@ -73,26 +71,24 @@ def run_compile(
     terminal.show(Report(kind="compile", title=line, facts=facts), as_json=json)
 
 
-def figures(schedule: Schedule) -> dict[str, Any]:
-    """The figures of a schedule that both commands show."""
-    return {
-        "kernel": schedule.kernel,
-        "leaves": len(schedule.leaves),
-        "tasks": sum(len(body.tasks) for body in schedule.bodies),
-        "peak_ub_bytes": schedule.peak_ub_bytes,
-        "needed_ub_bytes": schedule.needed_ub_bytes,
-    }
-
-
-def counted(said: Mapping[str, Any]) -> str:
-    """The counts of `figures` in words."""
-    return f"{plural(said['leaves'], 'leaf', 'leaves')}, {plural(said['tasks'], 'task')}"
-
-
 def arguments_of(
     kernel: Kernel, inputs: Path | None, shapes: list[str]
 ) -> tuple[Tensors, dict[str, Any]]:
-    """Shape and torch's dtype of each tensor, and the numbers beside them.
+    """Shape and torch's dtype of each tensor, and the numbers beside them; see `declared_of`."""
+    declared, others = declared_of(kernel, inputs, shapes)
+    found: Tensors = []
+    for (shape, dtype), name in zip(declared, kernel.signature.tensors, strict=True):
+        torch_name = ROW_OF[dtype].torch
+        if torch_name is None:
+            raise ValueError(f"torch has no {dtype}, which {name} is")
+        found.append((shape, torch_name))
+    return found, others
+
+
+def declared_of(
+    kernel: Kernel, inputs: Path | None, shapes: list[str]
+) -> tuple[list[tuple[list[int], DataType]], dict[str, Any]]:
+    """Shape and dtype of each tensor, and the numbers beside them.
 
     Args:
         kernel: its annotations say shapes and dtypes.
@@ -105,12 +101,15 @@ def arguments_of(
             annotated, or a name that the kernel does not take.
     """
     signature = kernel.signature
-    said = dict(map(_named_shape, shapes))
+    named = list(map(_named_shape, shapes))
+    said = dict(named)
+    if len(said) < len(named):
+        raise ValueError(f"--shape names a tensor twice: {' '.join(shapes)}")
     held = {} if inputs is None else npz_arrays(inputs)
     known = [*signature.tensors, *signature.others]
     if unknown := sorted({*said, *held} - set(known) | set(said) & set(signature.others)):
         raise ValueError(f"{signature.kernel} takes {', '.join(known)}, not {unknown[0]}")
-    found: Tensors = []
+    found = []
     for name, annotation in signature.tensors.items():
         dtype = annotation.dtype
         if name in held:
@@ -120,10 +119,7 @@ def arguments_of(
         if not shape or len(extents) < len(shape) or dtype is None:
             raise ValueError(f"the shape or dtype of {name} is open; say --shape {name}=N,N")
         annotation.check(name, extents, dtype)
-        torch_name = ROW_OF[dtype].torch
-        if torch_name is None:
-            raise ValueError(f"torch has no {dtype}, which {name} is")
-        found.append((list(extents), torch_name))
+        found.append((list(extents), dtype))
     others = {name: held[name].item() for name in signature.others if name in held}
     for name, parameter in signature.others.items():
         if name not in others and parameter.default is inspect.Parameter.empty:

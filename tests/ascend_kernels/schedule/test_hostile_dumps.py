@@ -186,6 +186,33 @@ def test_a_missing_leaf_is_named(dump: Path) -> None:
     assert "is not in the dump" in refusal(dump, root_of(dump))
 
 
+@pytest.mark.parametrize(
+    "pattern", ["kernel_aicpu/*.cpp", "kernel_aicpu/*.h", "Pass_36_*/*.tifwkgr"]
+)
+def test_a_text_that_is_cut_short_at_the_end_of_a_line_is_named(pattern: str, dump: Path) -> None:
+    path = sorted(dump.glob(pattern))[0]
+    whole = path.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    for kept in (0, 2, len(lines) // 2, len(lines) - 1):
+        path.write_bytes(b"".join(lines[:kept]))
+        assert "is cut short: its last line is not" in refusal(dump, path)
+    path.write_bytes(whole.replace(b"\n", b"\r\n"))
+    pypto.read_schedule(dump)
+
+
+def test_an_output_that_no_task_writes_is_named(tmp_path: Path) -> None:
+    for place, path_of in enumerate((leaf_of, root_of)):
+        dump = unpacked("softmax", tmp_path / str(place))
+        changed(path_of(dump), lambda function: function.update(operations=[]))
+        assert "it gives y, which none of its tasks writes" in refusal(dump, root_of(dump))
+
+
+def test_arguments_in_one_place_are_named(dump: Path) -> None:
+    path = next(dump.glob("kernel_aicpu/expression_0.h"))
+    path.write_text(path.read_text().replace("#define ARG_x 0", "#define ARG_x 1"))
+    assert "two arguments have one name or place: " in refusal(dump, path)
+
+
 def test_a_control_flow_that_is_not_understood_is_named(dump: Path) -> None:
     path = flow_of(dump)
     whole = path.read_text()
@@ -195,7 +222,8 @@ def test_a_control_flow_that_is_not_understood_is_named(dump: Path) -> None:
             whole.replace("LOOP(VAR_loop_idx_0, 0, 1, 1)", "LOOP(VAR_loop_idx_0, 0)"),
             "no begin, end",
         ),
-        (whole[: whole.index("RUNTIME_RootStitch(0")], "ends inside a block"),
+        (whole.replace("  }\n", "", 1), "'} // namespace npu::tile_fwk' is not understood"),
+        (whole.replace("ControlFlowEntry", "Entry"), "it runs nothing"),
     ):
         path.write_text(text)
         assert said in refusal(dump, path)
@@ -224,7 +252,7 @@ def test_a_control_flow_without_an_end_is_not_executed(
 
 def test_texts_without_bounds_are_read_in_one_pass(dump: Path) -> None:
     text = leaf_of(dump).with_suffix(".tifwkgr")
-    text.write_text("= !1 " * 100_000 + "\n" + "#op_attr_validShape{[" * 50_000)
+    text.write_text("= !1 " * 100_000 + "\n" + "#op_attr_validShape{[" * 50_000 + "\n}\n")
     path = flow_of(dump)
     path.write_text(path.read_text().replace("loop_idx_0, 0,", f"loop_idx_0, {'1+' * 200_000}1,"))
 
@@ -293,15 +321,29 @@ def test_a_folder_without_a_dump_or_with_several_kernels(tmp_path: Path) -> None
         pypto.read_schedule(tmp_path)
     for name in ("abs_1d", "softmax"):
         unpacked(name, tmp_path)
-    flow_of(tmp_path / "abs_1d").rename(tmp_path / "flow")
-    with pytest.raises(upstream_dump.DumpError, match="leaves without a control flow"):
-        pypto.read_schedule(tmp_path / "abs_1d")
-    unpacked("abs_1d", tmp_path)
     with pytest.raises(ValueError, match="several kernels, name one of abs_1d, softmax"):
         pypto.read_schedule(tmp_path)
     with pytest.raises(ValueError, match="no kernel 'other'; it holds abs_1d, softmax"):
         pypto.read_schedule(tmp_path, "other")
     assert pypto.read_schedule(tmp_path, "softmax").kernel == "softmax"
+
+
+def test_leaves_of_a_compiler_that_stopped_are_read_and_named(dump: Path) -> None:
+    complete = pypto.read_schedule(dump)
+    flow_of(dump).unlink()
+    stopped = pypto.read_schedule(dump)
+
+    assert {leaf.name for leaf in stopped.leaves} >= {leaf.name for leaf in complete.leaves}
+    assert (stopped.kernel, stopped.parameters, stopped.bodies) == (dump.name, (), ())
+    assert "the control flow is not known" in stopped.not_executed[0]
+    assert pypto.Schedule.from_json(stopped.to_json()) == stopped
+    count = len(stopped.leaves)
+    with pytest.raises(pypto.NotExecutedError, match=f"not executed: {count} of {count} leaves"):
+        stopped.run()
+    unpacked("abs_1d", dump / "other")
+    flow_of(dump / "other" / "abs_1d").unlink()
+    with pytest.raises(upstream_dump.DumpError, match="several dumps without a control flow"):
+        pypto.read_schedule(dump)
 
 
 def test_an_opcode_without_a_row_and_a_leaf_of_the_cube_are_named(dump: Path) -> None:

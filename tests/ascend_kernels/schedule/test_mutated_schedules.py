@@ -25,7 +25,7 @@ from ascend_kernels.schedule.parts import Barrier, Buffer, Flag, Run
 from ascend_kernels.schedule.schedule import Schedule
 from simulator.machine.memory import SimulatorFault
 
-EXAMPLES: Final = int(os.environ.get("PYPTO_CAST_MUTATIONS", "20"))
+EXAMPLES: Final = int(os.environ.get("PYPTO_CAST_MUTATIONS", "12"))
 DUMPS: Final = ("abs_1d", "cast_1d", "softmax_one_tile", "loop_sum", "reshape_rows", "select")
 PLAIN: Final = (
     *(None, True, 0, -1, 1, 2, 3, 7, 2**31, 2**63, 2**70, 10**400, 0.5, 1e308),
@@ -171,6 +171,22 @@ WRONG: Final[Mapping[str, tuple[Callable[[Schedule], object], str]]] = {
     "a number of another kind": (
         lambda given: exchanged(given, ("bodies", 0, "tasks", 0, "accesses", 0, "offset", 0), 0.5),
         "Access.offset: a tuple, each whole numbers and texts in lists, is wanted",
+    ),
+    "a fraction in the valid shape of what lies in GM": (
+        lambda given: exchanged(
+            given,
+            ("leaves", 0, "operations", 0, "inputs", 0, "valid_shape"),
+            (("add", 1.5, 2),),
+        ),
+        "operation 0 COPY_IN: whole numbers and texts in lists is wanted, not 1.5",
+    ),
+    "a sync with tiles": (
+        lambda given: exchanged(
+            given,
+            ("leaves", 0, "operations", 1, "inputs"),
+            given.leaves[0].operations[0].inputs,
+        ),
+        "operation 1 SYNC_SRC: it has tiles, and is a sync",
     ),
     "a list in a number": (
         lambda given: exchanged(

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from support.programs.upstream_dumps import compiler, interpreter
 
+import pypto_cast as pypto
 from benchmarks import upstream_schedules
-from benchmarks.upstream_kernels import drawn, written, written_model
+from benchmarks.upstream_kernels import drawn, written
 from pypto_cast.kernel.jit import Kernel
 
 COLUMNS = ("id", "kernel", "shape", "tile", "dropped")
@@ -47,20 +48,63 @@ def test_a_row_that_does_not_say_enough_is_named(tmp_path: Path) -> None:
         written("exs_rope", SAME, "32x256")
     with pytest.raises(ValueError, match="argument True is no tensor"):
         written("one_abs_f32", "4:float32 True", "4")
-    row = {"id": "m", "kernel": "models/a.py:k", "shape": "4:float32 3", "dropped": ""}
-    with pytest.raises(ValueError, match="the checkouts given do not have it"):
-        written_model(row, [tmp_path])
-    (tmp_path / "models").mkdir()
-    (tmp_path / "models" / "a.py").write_text("def k(x, n): pass")
-    assert written_model(row, [tmp_path]).tensors == (((4,), "float32"),)
-    cut = {**row, "dropped": "pass.nbuffer={'all': 8, 'one': runtime.workspace"}
-    assert "[('pass', 'nbuffer'), ('runtime', 'workspace')]" in written_model(cut, [tmp_path]).text
-    with pytest.raises(ValueError, match="its arguments are not listed"):
-        written_model({**row, "shape": ""}, [tmp_path])
-    with pytest.raises(ValueError, match="an argument was cut short"):
-        written_model({**row, "shape": "4:float32 Config(tile=["}, [tmp_path])
-    with pytest.raises(ValueError, match="is made by another function"):
-        written_model({**row, "kernel": "models/a.py:make.k"}, [tmp_path])
+
+
+MODEL = """\
+import pypto
+
+SHAPE = [128, 512]
+
+
+def make(tile):
+    @pypto.frontend.jit(pass_options={"later": 1})
+    def kernel(x: pypto.Tensor(SHAPE, pypto.DT_FP32), y: pypto.Tensor(SHAPE, pypto.DT_FP32)):
+        pypto.set_vec_tile_shapes(*tile)
+        e = pypto.exp(x - pypto.amax(x, dim=-1, keepdim=True))
+        y[:] = e / pypto.sum(e, dim=-1, keepdim=True)
+
+    return kernel
+"""
+DRIVER = """\
+import pytest
+import torch
+import torch_npu
+from softmax_impl import make
+
+
+def test_of_another_shape():
+    make((32, 256))(torch.ones(64, 512).npu(), torch.ones(64, 512).npu())
+
+
+@pytest.mark.skip(reason="needs a device")
+def test_softmax():
+    make((32, 256))(torch.ones(128, 512, device="npu:0"), torch.ones(128, 512).npu())
+"""
+
+
+def test_a_kernel_of_a_model_is_reached_by_its_driver(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    models = tmp_path / "checkout" / "models"
+    models.mkdir(parents=True)
+    (models / "softmax_impl.py").write_text(MODEL, encoding="utf-8")
+    (models / "drive_softmax.py").write_text(DRIVER, encoding="utf-8")
+    monkeypatch.setenv(upstream_schedules.MODELS, str(tmp_path / "checkout"))
+    rows = ("made", "models/softmax_impl.py:make.kernel"), ("gone", "models/none.py:kernel")
+    path = list_of(tmp_path, *((*row, "", "") for row in rows))
+    refusing = interpreter(tmp_path, "echo 'Error ../in/checkout/models/softmax_impl.py'")
+    upstream_schedules.main(["--list", str(path), "--python", str(refusing)])
+    assert "Error models/softmax_impl.py |" in capfd.readouterr().out
+
+    words = ["--list", str(path), "--python", str(compiler(tmp_path))]
+    assert upstream_schedules.main(words) == 0
+    printed = capfd.readouterr().out
+    leaves = len(pypto.read_schedule(tmp_path / "softmax").leaves)
+    assert f"| made | yes | {leaves} of {leaves} | the bits of the tensor level |" in printed
+    assert (
+        "| gone | no |  | cannot be written again from the list | no checkout has it |" in printed
+    )
 
 
 def test_the_command_counts_what_became_of_each_kernel(

@@ -19,6 +19,10 @@ from pypto_cast.recording.steps import origin_of
 pytestmark = pytest.mark.filterwarnings("ignore::pypto_cast.TileShapeWarning")
 Matrix = pypto.Tensor[[64, 768], pypto.DT_FP32]
 Integers = pypto.Tensor[[64, 768], pypto.DT_INT32]
+Floats96 = pypto.Tensor[[96, 512], pypto.DT_FP32]
+Half = pypto.Tensor[[64, 384], pypto.DT_FP32]
+Cube = pypto.Tensor[[8, 8, 16], pypto.DT_FP32]
+Row = pypto.Tensor[[64], pypto.DT_FP32]
 Any2D = pypto.Tensor[[...], pypto.DT_FP32]
 
 
@@ -101,22 +105,22 @@ def test_a_call_plans_its_schedule_and_executes_it(executed: list[Schedule]) -> 
 def by_blocks(
     x: pypto.Tensor[[pypto.DYNAMIC, 64], pypto.DT_FP32],
     starts: pypto.Tensor[[...], pypto.DT_INT32],
-    y: pypto.Tensor[[pypto.DYNAMIC, 64], pypto.DT_FP32],
+    y: pypto.Tensor[[pypto.DYNAMIC, 64], pypto.DT_FP16],
 ) -> None:
     pypto.set_vec_tile_shapes(16, 64)
     for index in pypto.loop(x.shape[0] // 32, name="rows", idx_name="index"):
         part = pypto.view(x, [32, 64], [starts[index, 0] * 32, 0])
         if pypto.cond(index > 1):
-            y[index * 32 : (index + 1) * 32, 0:64] = part * 2.0
+            y[index * 32 : (index + 1) * 32, 0:64] = pypto.cast(part * 2.0, pypto.DT_FP16)
         else:
-            y[index * 32 : (index + 1) * 32, 0:64] = pypto.exp(part)
+            y[index * 32 : (index + 1) * 32, 0:64] = pypto.cast(pypto.exp(part), pypto.DT_FP16)
 
 
 def test_loops_are_executed_as_planned_and_each_element_knows_what_wrote_it(
     executed: list[Schedule],
 ) -> None:
     starts = np.array([[3], [0], [2], [1]], np.int32)
-    x, y, expected = arrays((128, 64), (128, 64), (128, 64))
+    (x,), (y, expected) = arrays((128, 64)), np.zeros((2, 128, 64), np.float16)
     by_blocks(x, starts, expected)
     assert not executed
     with pypto.options(fidelity="instructions"):
@@ -224,6 +228,114 @@ def test_zeros_of_both_signs_have_leaves_of_their_own() -> None:
     both.schedule(x, y, z).run(x, y, z)
     assert not np.signbit(y).any()
     assert np.signbit(z).all()
+
+
+def test_a_zero_of_another_sign_makes_another_schedule() -> None:
+    """Equal schedules give equal bits, whatever stands beside a tile; NaN equals itself."""
+    x, y = arrays((64, 768), (64, 768))
+    factors = (0.0, -0.0, float("nan"), 2.0)
+    first, again = ([scaled.schedule(x, y, factor) for factor in factors] for _ in range(2))
+    again += [Schedule.from_json(each.to_json()) for each in again]
+    assert again == 2 * first
+    assert [*map(hash, again)] == 2 * [*map(hash, first)]
+    assert len(set(again)) == len(factors)
+
+
+# --- Kernels of which a part would give no task, or one that the machine refuses ----------------
+
+
+@pypto.frontend.jit
+def reshaped_argument(x: Matrix, y: Matrix, z: Floats96) -> None:
+    pypto.set_vec_tile_shapes(16, 256)
+    z[:] = pypto.reshape(x, [96, 512])
+    y[:] = pypto.exp(x)
+
+
+@pypto.frontend.jit
+def only_reshaped(x: Matrix, z: Floats96) -> None:
+    z[:] = pypto.reshape(x, [96, 512])
+
+
+@pypto.frontend.jit
+def moved_twice(x: Matrix, y: Matrix, z: Matrix) -> None:
+    pypto.set_vec_tile_shapes(16, 256)
+    value = pypto.exp(x)
+    y[:] = value
+    z[:] = value
+
+
+@pypto.frontend.jit
+def overlapping(x: Matrix, y: Matrix) -> None:
+    pypto.set_vec_tile_shapes(16, 256)
+    y[0:64, :] = pypto.exp(x)
+    y[32:64, :] = pypto.abs(x[0:32, :])
+
+
+@pypto.frontend.jit
+def whole_after_part(x: Matrix, y: Matrix) -> None:
+    pypto.set_vec_tile_shapes(16, 256)
+    y[0:32, :] = pypto.abs(x[0:32, :])
+    y[:] = pypto.exp(x)
+
+
+@pypto.frontend.jit
+def turned_and_read(x: Cube, y: Cube, z: Cube) -> None:
+    pypto.set_vec_tile_shapes(2, 2, 16)
+    value = pypto.transpose(x * 2.0, 0, 1)
+    z[:] = value + 1.0
+    y[:] = value
+
+
+@pypto.frontend.jit
+def powers(x: Row, y: Row) -> None:
+    pypto.set_vec_tile_shapes(64)
+    y[:] = pypto.exp2(x)
+
+
+@pypto.frontend.jit
+def quotient(x: Integers, y: Matrix) -> None:
+    pypto.set_vec_tile_shapes(16, 256)
+    y[:] = x / 2
+
+
+@pypto.frontend.jit
+def across_tiles(x: Matrix, y: Half) -> None:
+    pypto.set_vec_tile_shapes(16, 256)
+    y[:] = pypto.exp(pypto.abs(x)[0:64, 128:512])
+
+
+UNPLANNED: Mapping[Kernel, str] = {
+    reshaped_argument: r"RESHAPE at .*:\d+: gives z, which no task writes",
+    only_reshaped: r"RESHAPE at .*:\d+: gives z, which no task writes",
+    moved_twice: r"assignment at .*:\d+ in moved_twice: the value is y already",
+    overlapping: r"assemble at .*:\d+ in overlapping: writes what another part of y holds",
+    whole_after_part: r"assignment at .*:\d+ in whole_after_part: y has parts written before",
+    turned_and_read: r"TRANSPOSE_MOVEOUT at .*:\d+: a result that lies in two tensors",
+    powers: r"exp2 at .*:\d+ in powers: 0.2.0, .* refuses DT_FP32 of 1 dimensions",
+    quotient: r"div at .*:\d+ in quotient: 0.2.0, .* refuses DT_INT32 of 2 dimensions",
+    across_tiles: r"VIEW for EXP at .*:\d+: a part that crosses tiles",
+}
+
+
+@pytest.mark.parametrize("kernel", UNPLANNED, ids=lambda kernel: kernel.__name__)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_such_a_kernel_runs_as_before(kernel: Kernel, executed: list[Schedule]) -> None:
+    drawn = np.random.default_rng(1)
+    given = [
+        drawn.integers(-9, 9, each.shape).astype(each.dtype.number_format.dtype)
+        for each in kernel.signature.tensors.values()
+    ]
+    expected, found = ([each.copy() for each in given] for _ in range(2))
+    with pypto.options(release="head"):
+        kernel(*expected)
+        with (
+            pypto.options(fidelity="instructions"),
+            pytest.warns(pypto.UnplannedKernelWarning, match=UNPLANNED[kernel]),
+        ):
+            kernel(*found)
+    assert not executed
+    for one, other in zip(expected, found, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 # --- Bad input -----------------------------------------------------------------------------------

@@ -199,9 +199,10 @@ def test_what_cannot_be_written_is_refused_before_anything_runs(tmp_path: Path) 
 
     with pytest.raises(ValueError, match="two_outputs: product is written, and read-only"):
         schedule.run(*given, last)
-    not_numpy: Any = given[0].tolist()
-    with pytest.raises(TypeError, match=r"two_outputs: a is an array of numpy, not .*list"):
-        schedule.run(not_numpy, *given[1:], last)
+    odd: tuple[Any, ...] = given[0].tolist(), np.ma.masked_array(given[0])
+    for each, name in zip(odd, ("list", "MaskedArray"), strict=True):
+        with pytest.raises(TypeError, match=f"a is an array of numpy, .*, not a {name}"):
+            schedule.run(each, *given[1:], last)
 
     for array, earlier in zip(given, before, strict=True):
         np.testing.assert_array_equal(array, earlier)

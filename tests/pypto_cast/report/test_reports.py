@@ -57,6 +57,7 @@ def words(tmp_path: Path, npy: Path) -> dict[str, tuple[object, ...]]:
         "checkpoint-plan": (*model, "-o", tmp_path / "out.safetensors", "--dry-run"),
         "diff": ("diff", npy, npy),
         "device-check": ("facts",),
+        "schedule": ("schedule", "--upstream-dump", unpacked("softmax", tmp_path / "planned")),
         "check-schedule": ("check-schedule", "--upstream-dump", unpacked("softmax", tmp_path)),
         "compile": (
             *("compile", f"{DUMPS / 'softmax.py'}::softmax", "-o", tmp_path / "dump"),

@@ -1,0 +1,129 @@
+"""Times of a schedule in cycles: of the operations of a leaf on its pipes, of tasks on cores.
+
+The cycles of an operation are those that upstream's scheduler counts (`TileOperation.latency`),
+the same for every opcode; none is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ascend_kernels.schedule.parts import Body, ControlStep, Leaf, Loop, Run
+from ascend_kernels.schedule.schedule import Schedule
+from tiling.chips import chip_named
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationTime:
+    """The cycles in which an operation of a leaf has its pipe, from the start of the task.
+
+    Attributes:
+        index: the place of the operation in the leaf.
+        pipe: the queue that it runs in; of a flag, the one that sets it or waits for it.
+        start_cycle, end_cycle: a wait ends when its flag is set.
+    """
+
+    index: int
+    pipe: str
+    start_cycle: int
+    end_cycle: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskTime:
+    """The cycles in which a task has its core, from the start of the body.
+
+    Attributes:
+        task: its place in the body.
+        core: the number of a vector core.
+        start_cycle, end_cycle: equal where nothing runs.
+    """
+
+    task: int
+    core: int
+    start_cycle: int
+    end_cycle: int
+
+
+def leaf_times(leaf: Leaf) -> tuple[OperationTime, ...]:
+    """The times of each operation and flag, pipes side by side, each in the order of issue.
+
+    Empty where an operation has no cycles, as in a schedule of origin "ascendc".
+    """
+    free: dict[str, int] = {}
+    flags: dict[tuple[str, str, int], int] = {}
+    found = []
+    for index, each in enumerate(leaf.operations):
+        flag, due = each.flag, 0
+        if flag is None and not each.latency:
+            return ()
+        pipe = each.pipe
+        if flag is not None:
+            key = flag.setter, flag.waiter, flag.event_id
+            is_wait = each.opcode == "SYNC_DST"
+            pipe = flag.waiter if is_wait else flag.setter
+            due = flags.get(key, 0) if is_wait else 0
+        start = free.get(pipe, 0)
+        free[pipe] = max(start, due) + each.latency
+        if each.opcode == "SYNC_SRC":
+            flags[key] = free[pipe]
+        found.append(OperationTime(index=index, pipe=pipe, start_cycle=start, end_cycle=free[pipe]))
+    return tuple(found)
+
+
+def task_times(schedule: Schedule, body: Body) -> tuple[TaskTime, ...]:
+    """The times of one run of a body: each task, in order, takes the core that is free first.
+
+    A task begins when all whose results it needs are done. Empty where a leaf of it has no cycles
+    or is one of the cube.
+    """
+    cores = [0] * chip_named(schedule.chip).vector_cores
+    ready = [0] * len(body.tasks)
+    cycles = {}
+    for place in {each.leaf for each in body.tasks if each.leaf is not None}:
+        leaf = schedule.leaves[place]
+        times = leaf_times(leaf)
+        if leaf.core == "AIC" or (leaf.operations and not times):
+            return ()
+        cycles[place] = max((each.end_cycle for each in times), default=0)
+    found = []
+    for place, task in enumerate(body.tasks):
+        core = min(range(len(cores)), key=lambda each: (max(cores[each], ready[place]), each))
+        start = max(cores[core], ready[place]) if task.leaf is not None else ready[place]
+        end = start + (cycles[task.leaf] if task.leaf is not None else 0)
+        if task.leaf is not None:
+            cores[core] = end
+        for successor in task.successors:
+            ready[successor] = max(ready[successor], end)
+        found.append(TaskTime(task=place, core=core, start_cycle=start, end_cycle=end))
+    return tuple(found)
+
+
+def body_runs(steps: Sequence[ControlStep], times: int = 1) -> dict[int, int | None]:
+    """The number of runs of each body, by its place; None where a bound or a condition is open.
+
+    Args:
+        steps: of a schedule, or of a loop in it.
+        times: how often these steps run.
+    """
+    found: dict[int, int | None] = {}
+
+    def add(body: int, count: int | None) -> None:
+        held = found.get(body, 0)
+        found[body] = None if held is None or count is None else held + count
+
+    for step in steps:
+        match step:
+            case Run(body=body):
+                add(body, times)
+            case Loop(begin=int(begin), end=int(end), step=int(stride)) if stride:
+                for body, count in body_runs(
+                    step.steps, times * len(range(begin, end, stride))
+                ).items():
+                    add(body, count)
+            case _:
+                inner = (*getattr(step, "steps", ()), *getattr(step, "otherwise", ()))
+                for body in body_runs(inner):
+                    add(body, None)
+    return found

@@ -1,0 +1,172 @@
+"""A schedule as a report: lines, buffers in UB over time, tasks over cores; and its command."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.environment.command import Command, command
+from support.programs.upstream_dumps import DUMPS, kernel_of, unpacked
+
+import pypto_cast as pypto
+from ascend_kernels.schedule.parts import Loop, Run
+from ascend_kernels.schedule.schedule import Schedule
+from ascend_kernels.schedule.task_times import body_runs, leaf_times, task_times
+from pypto_cast.kernel.schedule_report import schedule_report
+from pypto_cast.report.figure import Figure
+from pypto_cast.report.report import Report, document
+
+__all__ = ["command"]
+
+SOFTMAX = f"{DUMPS / 'softmax.py'}::softmax"
+WHEEL = ("--release", "0.2.0", "--chip", "Ascend910B2")
+
+
+@pytest.fixture(scope="module")
+def planned() -> Schedule:
+    tensor = pypto.tensor([128, 512], pypto.DT_FP32)
+    with pypto.options(release="0.2.0", chip="Ascend910B2"):
+        return kernel_of("softmax").schedule(tensor, tensor)
+
+
+def drawn(report: Report, kind: str) -> list[Figure]:
+    (part,) = (part for part in report.parts if part.kind == kind)
+    return [each for each in part.figures if isinstance(each, Figure)]
+
+
+def test_the_table_by_line(planned: Schedule) -> None:
+    told = document(schedule_report(planned))
+
+    assert (told["peak_ub_bytes"], told["needed_ub_bytes"]) == (181_248, 131_072)
+    assert (told["origin"], told["leaves"], told["tasks"], told["tasks_in_all"]) == (
+        *("planner", 1, 4),
+        4,
+    )
+    figures = [
+        (row["line"], row["operations"], row["copied_bytes"], row["cycles"])
+        for row in told["lines"]
+    ]
+    assert figures == [  # a tile has 32 x 256 x 4 bytes; two are copied in, and two out
+        ("softmax.py:12", 4, 65_536, 4 * 137),
+        ("softmax.py:13", 5, 0, 10 + 4 * 137),
+        ("softmax.py:14", 7, 65_536, 10 + 6 * 137),
+    ]
+
+
+def test_buffers_are_bars_at_their_addresses(planned: Schedule) -> None:
+    (leaf,) = planned.leaves
+    ub, alive = drawn(schedule_report(planned), "ub")
+    *bars, line = ub.rows[0].marks
+
+    assert [(bar.foot * 196_608, bar.height * 196_608) for bar in bars] == [
+        (each.address, each.size_bytes) for each in leaf.buffers
+    ]
+    # Sixteen tile operations; the flags between them have no column.
+    assert (ub.extent, bars[0].left, bars[0].width, bars[-1].left) == (16, 0, 6, 13)
+    assert (bars[0].tip.split("\n")[0], bars[0].text) == ("COPY_IN, softmax.py:12", "12")
+    assert (line.kind, line.foot * 196_608) == ("range", 181_248)
+    assert max(mark.height for mark in alive.rows[0].marks) * 196_608 == 131_072
+    assert "131,072 B are needed" in alive.caption
+
+
+def test_tasks_over_cores_and_pipes(planned: Schedule) -> None:
+    (leaf,) = planned.leaves
+    (timeline,) = drawn(schedule_report(planned), "timeline")
+    times = {each.index: (each.start_cycle, each.end_cycle) for each in leaf_times(leaf)}
+
+    assert [row.label for row in timeline.rows[:4]] == ["0 MTE2", "0 V", "0 MTE3", "1 MTE2"]
+    assert (len(timeline.rows), timeline.extent) == (12, 1815)
+    assert (times[0], times[1], times[2]) == ((0, 137), (137, 274), (274, 275))
+    assert times[3] == (0, 276)  # V waits until MTE2 has set the flag, and takes a cycle itself
+    assert [mark.kind for mark in timeline.rows[0].marks] == ["copy-in", "copy-in"]
+    assert timeline.rows[1].marks[0].kind == "wait"
+
+
+def test_a_task_waits_for_those_it_needs_and_for_a_core(planned: Schedule) -> None:
+    (body,) = planned.bodies
+    first, *others = body.tasks
+    chained = replace(body, tasks=(replace(first, successors=(3,)), *others))
+    many = replace(body, tasks=body.tasks * 13)
+
+    assert [each.start_cycle for each in task_times(planned, chained)] == [0, 0, 0, 1815]
+    found = task_times(planned, many)
+    assert [(each.core, each.start_cycle) for each in found[47:50]] == [
+        *((47, 0), (0, 1815)),
+        (1, 1815),
+    ]
+
+
+def test_one_iteration_and_all(tmp_path: Path) -> None:
+    told = document(schedule_report(pypto.read_schedule(unpacked("loop_barrier", tmp_path))))
+    assert (told["tasks"], told["tasks_in_all"]) == (2, 6)
+    assert [(row["tasks"], row["runs"]) for row in told["bodies"]] == [(1, 4), (1, 2)]
+    open_ended = document(schedule_report(pypto.read_schedule(unpacked("loop_rows", tmp_path))))
+    assert (open_ended["tasks"], open_ended["tasks_in_all"]) == (4, None)
+    inner = Loop(variable="j", begin=0, end=5, step=2, steps=(Run(body=1),))
+    steps = (Run(body=0), Loop(variable="i", begin=0, end=4, step=1, steps=(inner, Run(body=0))))
+    assert body_runs(steps) == {0: 5, 1: 12}
+
+
+def test_without_cycles_there_is_no_timeline() -> None:
+    @pypto.frontend.jit
+    def rounded(
+        x: pypto.Tensor([64, 64], pypto.DT_FP32), y: pypto.Tensor([64, 64], pypto.DT_FP16)
+    ) -> None:
+        pypto.set_vec_tile_shapes(16, 64)
+        y[:] = pypto.cast(x, pypto.DT_FP16)
+
+    x = pypto.tensor([64, 64], pypto.DT_FP32)
+    y = pypto.tensor([64, 64], pypto.DT_FP16)
+    (schedule,) = rounded.program(x, y).schedules
+    report = schedule_report(schedule)
+    assert [part.kind for part in report.parts] == ["ub"]
+    assert {row["cycles"] for row in document(report)["lines"]} == {None}
+
+
+def test_the_command(command: Command, tmp_path: Path) -> None:
+    page = tmp_path / "softmax.html"
+    ran = command("schedule", SOFTMAX, *WHEEL, "--html", page)
+    assert (ran.code, ran.err) == (0, "")
+    assert "UB as allocated, B       181,248" in ran.out
+    text = page.read_text(encoding="utf-8")
+    assert "181,248 B as allocated" in text
+    assert "bottom:58.85417%" in text  # the buffer at 115,712 of 196,608
+    assert "exists; --force replaces it" in command("schedule", SOFTMAX, "--html", page).error
+    dump = command("schedule", "--upstream-dump", unpacked("softmax", tmp_path), "--json").json
+    ours = command("schedule", SOFTMAX, *WHEEL, "--json").json
+    assert dump["origin"] == "upstream's dump"
+    for key in ("buffers", "tasks", "peak_ub_bytes", "needed_ub_bytes"):
+        assert dump[key] == ours[key]
+
+
+def test_shapes_that_annotations_leave_open(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "twice.py"
+    file.write_text(
+        "import pypto_cast as pypto\n\n\n@pypto.frontend.jit\ndef twice(\n"
+        "    x: pypto.Tensor([], pypto.DT_FP32), y: pypto.Tensor([], pypto.DT_FP32)\n):\n"
+        "    pypto.set_vec_tile_shapes(32, 256)\n    y[:] = x * 2.0\n"
+    )
+    kernel = f"{file}::twice"
+    np.savez(tmp_path / "in.npz", **dict.fromkeys("xy", np.zeros((64, 256), np.float32)))
+
+    assert "of x is open; say --shape x=N,N" in command("schedule", kernel).error
+    said = command("schedule", kernel, "--shape", "x=96,256", "--shape", "y=96,256", "--json")
+    assert said.json["tasks"] == 3
+    assert command("schedule", kernel, "--inputs", tmp_path / "in.npz", "--json").json["tasks"] == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ((), "name either FILE::KERNEL or --upstream-dump DIR"),
+        ((SOFTMAX, "--upstream-dump", "d"), "name either FILE::KERNEL or --upstream-dump DIR"),
+        ((SOFTMAX, "--kernel", "softmax"), "--kernel would change nothing beside"),
+        (("--upstream-dump", "d", "--chip", "Ascend910B2"), "--chip would change nothing"),
+        ((f"{DUMPS / 'softmax.py'}::sofmax",), "has no kernel sofmax; it has softmax"),
+        ((SOFTMAX, "--release", "9"), "'9'"),
+    ],
+)
+def test_what_is_refused(command: Command, words: tuple[str, ...], says: str) -> None:
+    assert says in command("schedule", *words).error
