@@ -37,7 +37,7 @@ import numpy as np
 import pypto_cast as pypto
 from ascend_kernels.schedule.planner.tile_graph import PlanError
 from ascend_kernels.schedule.reader.upstream_dump import CHIP, DumpError
-from ascend_kernels.schedule.schedule import RELEASE, EventReuseWarning, Schedule
+from ascend_kernels.schedule.schedule import RELEASE, Schedule
 from benchmarks.measuring import Row, date_and_revision, markdown
 from benchmarks.schedule_comparison import PARTS, differences, has_spill
 from benchmarks.upstream_kernels import DTYPES, Written, drawn_chain, written, written_body
@@ -181,10 +181,9 @@ def _executed(
     """
     arrays = synthetic_arrays(planned, kernel)
     results, expected = ([each.copy() for each in arrays] for _ in range(2))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", EventReuseWarning)
-        planned.run(*results)
-    doubts = tuple(str(x.message) for x in caught if issubclass(x.category, EventReuseWarning))
+    found: list[str] = []
+    planned.times_written(*results, doubt=found.append)
+    doubts = tuple(found)
     if other is None:
         return doubts
     if equal:

@@ -387,7 +387,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         {
             "kernel": each.id,
             "read": "yes" if each.leaves else "no",
-            "executed leaves": each.leaves,
+            "executable leaves": each.leaves,
             "verdict": each.status.value,
             "reason": each.why.replace("|", "/"),
         }

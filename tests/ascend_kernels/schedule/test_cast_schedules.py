@@ -106,4 +106,4 @@ def test_what_has_no_schedule_is_refused() -> None:
         x, y = (pypto.tensor([200, 256], each) for each in (pypto.DT_FP32, pypto.DT_FP16))
         program = halved.program(x, y)
     with pytest.raises(ValueError, match="a schedule does not follow inf_nan_mode=False"):
-        program.schedules  # noqa: B018
+        _ = program.schedules

@@ -125,7 +125,7 @@ def test_leaves_are_those_of_upstream_operation_by_operation(
     for leaf, other in zip(found, wanted, strict=True):
         for each, beside in zip(leaf, other, strict=True):
             assert each[:-1] == beside[:-1]
-            assert beside[-1] in (each[-1], None, 0)
+            assert beside[-1] in (each[-1], None, 0)  # some operations of dumps have no line
 
 
 def copied(body: Body, leaves: Any, parameters: set[str]) -> Counter[tuple[Any, ...]]:
