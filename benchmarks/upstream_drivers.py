@@ -20,7 +20,6 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
-import torch
 
 import pypto_cast as pypto
 from benchmarks.upstream_kernels import Written
@@ -114,7 +113,8 @@ def call_of(file: Path, name: str, root: Path, accepts: Accepts) -> Call:
     with _module(_REQUESTS).npu_requests(on_cpu=True):
         _more_of_torch_npu()
         kind.__call__ = reached.keep
-        torch.rand = _rand(torch.rand)
+        torch = importlib.import_module("torch")  # the list is read without it
+        torch.rand = _rand(torch)
         pytest.main([*_PYTEST, *map(str, files)], plugins=[reached])
         for path in files:
             if reached.call is None:
@@ -159,8 +159,9 @@ def _class_of_kernels() -> Any:
     return importlib.import_module("pypto_cast.kernel.jit").Kernel
 
 
-def _rand(rand: Callable[..., Any]) -> Callable[..., Any]:
+def _rand(torch: Any) -> Callable[..., Any]:
     """A `torch.rand` that draws integers too, as that of an NPU does: all of them are 0."""
+    rand = torch.rand
 
     def drawn(*size: Any, **options: Any) -> Any:
         dtype = options.pop("dtype", None) or torch.get_default_dtype()
