@@ -176,6 +176,10 @@ _DRAWS: Final[tuple[tuple[str, str, int], ...]] = (
 shape that is drawn, a row, a column; i and k are the shape in INT8 and the column in FP32."""
 
 
+_OF_ROWS: Final = ("softmaxop_", "clip_")
+"""Names that the wheel refuses for one dimension."""
+
+
 def drawn(random: np.random.Generator) -> Written:
     """Draw a kernel: what it computes, 1 to 4 dimensions, extents, a tile, a dtype.
 
@@ -183,7 +187,7 @@ def drawn(random: np.random.Generator) -> Written:
     """
     name, letters, most = _DRAWS[random.integers(len(_DRAWS))]
     dtype = _FLOATS[random.integers(len(_FLOATS))]
-    least = 1 if set(letters) == {"s"} and name != "softmaxop_" else 2
+    least = 1 if set(letters) == {"s"} and name not in _OF_ROWS else 2
     dims = int(random.integers(least, most + 1))
     tile = [*([1, 2][-max(dims - 2, 0) :] if dims > 2 else []), 8, 32 * random.integers(1, 7)]
     tile = list(map(int, tile[-dims:]))

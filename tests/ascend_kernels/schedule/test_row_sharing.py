@@ -111,6 +111,10 @@ def test_the_cost_grows_with_distinct_rows(monkeypatch: pytest.MonkeyPatch) -> N
     assert counts[2] == counts[3]
 
 
+NOT_PLANNED = {"bits", "gathered", "keepdim_false", "padded", "running_sums"}
+"""Kernels of the dumps with an operation that is refused; test_tiled_kernels has the reasons."""
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", NAMES)
 def test_a_kernel_of_the_dumps_has_the_plan_of_all_its_rows(
@@ -125,15 +129,14 @@ def test_a_kernel_of_the_dumps_has_the_plan_of_all_its_rows(
         try:
             graphs = kernel.tensor_graphs(*given)
             tiled_kernel.tiled_kernel(graphs, name, cores=40)
-        except PlanError as error:
-            pytest.skip(f"not planned: {error}")
+        except PlanError:
+            assert name in NOT_PLANNED
+            return
     longer = []
     for axis in range(len(graphs[0].tensors[0].shape)):
         step, length = row_sharing._step_and_length(graphs[0], axis)
         if step:
             longer.append(row_sharing._of_length(graphs[0], axis, 66 * step + length % step))
-    if not longer:
-        pytest.skip("no axis along which rows are alike")
     shared = [tiled_kernel.tiled_kernel([each], name, cores=40) for each in longer]
     monkeypatch.setattr(tiled_kernel, "with_shared_rows", all_rows)
     assert shared == [tiled_kernel.tiled_kernel([each], name, cores=40) for each in longer]
