@@ -14,11 +14,11 @@ class FreeSpace:
     """The bytes of a memory that no buffer holds.
 
     Args:
-        size_bytes: of the memory.
+        size_bytes: of the memory, kept as an attribute.
     """
 
     def __init__(self, size_bytes: int) -> None:
-        self._size_bytes = size_bytes
+        self.size_bytes = size_bytes
         self._held: dict[int, tuple[int, int]] = {}
 
     @property
@@ -64,12 +64,12 @@ class FreeSpace:
         first = 0
         while first < len(spans):
             start = spans[first - 1][2] if first else 0
-            if self._size_bytes - start < size_bytes:
+            if self.size_bytes - start < size_bytes:
                 return
             last = first
             while last < len(spans) and spans[last][1] - start < size_bytes:
                 last += 1
-            stop = spans[last][1] if last < len(spans) else self._size_bytes
+            stop = spans[last][1] if last < len(spans) else self.size_bytes
             while first < last - 1 and stop - spans[first][2] >= size_bytes:
                 first += 1
             yield tuple(buffer for buffer, _, _ in spans[first:last])
@@ -81,5 +81,5 @@ class FreeSpace:
             if end < start:
                 yield end, start
             end = stop
-        if end < self._size_bytes:
-            yield end, self._size_bytes
+        if end < self.size_bytes:
+            yield end, self.size_bytes

@@ -18,6 +18,7 @@ from ascend_kernels.schedule.planner.issues import Issue, Issues, Tensor, views_
 from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
 from ascend_kernels.schedule.planner.order import OrderEntry
 from ascend_kernels.schedule.planner.spills import Spills
+from ascend_kernels.schedule.planner.ub_overflow import UBOverflowError
 from ascend_kernels.schedule.scalars import Scalar
 from tiling.free_space import FreeSpace
 
@@ -64,7 +65,7 @@ def issued(graph: LeafGraph, order: Sequence[OrderEntry], ub_bytes: int) -> Issu
         ub_bytes: of UB.
 
     Raises:
-        ValueError: an operation, or the buffers that live at one moment, do not fit.
+        UBOverflowError: an operation, or the buffers that live at one moment, do not fit.
     """
     issues = Issues(graph, order)
     _check_each(issues, ub_bytes)
@@ -88,9 +89,14 @@ def _check_each(issues: Issues, ub_bytes: int) -> None:
         }
         if sum(map(issues.sizes.__getitem__, held)) > ub_bytes:
             parts = ", ".join(f"{issues.sizes[k]} B of {each.text}" for k, each in held.items())
-            raise ValueError(
-                f"{issue.text} holds {parts} in UB, which has {ub_bytes} B; a smaller tile would "
-                "fit"
+            raise UBOverflowError(
+                issues.overflow(
+                    issue,
+                    held,
+                    ub_bytes,
+                    f"{issue.text} holds {parts} in UB, which has {ub_bytes} B; a smaller tile "
+                    "would fit",
+                )
             )
 
 
@@ -107,7 +113,7 @@ def _one_after_another(issues: Issues, spills: Spills, ub_bytes: int) -> None:
                 spills.make_room(issue, space)
                 place = issue.rank
             if space.take(issue.buffers[0], size_bytes) is None:
-                raise ValueError(spills.full(issue, space))
+                raise UBOverflowError(spills.full(issue, space))
             spills.holders[issue.buffers[0]] = issue
         issue.is_done = True
         spills.note(issue)
@@ -195,7 +201,7 @@ class _Pipes:
         self.addresses.update({buffer: start for buffer, (start, _) in self._space.held.items()})
         size_bytes = issues.sizes[waiting[0].buffers[0]]
         if not made.allocations and not self._space.fits(size_bytes):
-            raise ValueError(spills.full(waiting[0], self._space))
+            raise UBOverflowError(spills.full(waiting[0], self._space))
         self.started += made.stored
         self._allocations = sorted(each.rank for each in (*waiting, *made.allocations))
 

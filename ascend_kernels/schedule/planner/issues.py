@@ -7,12 +7,13 @@ scheduler.h:44 to 92. Only the planning of one leaf changes these; its input and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ascend_kernels.schedule.parts import TileOperand, TileOperation
 from ascend_kernels.schedule.planner.leaf_graph import LeafGraph, operation_cycles
 from ascend_kernels.schedule.planner.order import Allocation, OrderEntry
+from ascend_kernels.schedule.planner.ub_overflow import LiveBuffer, UBOverflow
 
 VIEWS = ("VIEW",)
 """They are kept aside and issued with the first operation that reads them."""
@@ -75,14 +76,32 @@ class Issue:
         return self.opcode in VIEWS
 
     @property
+    def served(self) -> TileOperation | None:
+        """Its operation; of a copy the one that it is made for, None of an allocation alone."""
+        near = (each.operation for each in (self, *self.followers.values(), *self.needs.values()))
+        return next((each for each in near if each is not None and each.line), self.operation)
+
+    @property
     def text(self) -> str:
         """The opcode with its line; a copy has that of the operation that it is made for."""
-        if self.operation is None:
+        named = self.served
+        if self.operation is None or named is None:
             return "an allocation"
-        near = (each.operation for each in (self, *self.followers.values(), *self.needs.values()))
-        named = next((each for each in near if each is not None and each.line), self.operation)
         text = f"{named.opcode}{named.at}"
         return text if named is self.operation else f"{self.opcode} for {text}"
+
+    def live_buffer(self, buffer: int, size_bytes: int) -> LiveBuffer:
+        """A buffer that it writes, or allocates, as it is told of."""
+        named = self.served
+        operands = [each.operand for each in self.writes if each.buffer == buffer]
+        return LiveBuffer(
+            size_bytes=size_bytes,
+            text=self.text,
+            opcode=self.opcode,
+            place=named.place if named is not None else "",
+            format=operands[0].format if operands else None,
+            shape=operands[0].shape if operands else (),
+        )
 
 
 class Issues:
@@ -151,6 +170,20 @@ class Issues:
             for tensor in each.writes:
                 if tensor.buffer is not None:
                     follow(allocations[tensor.buffer], each)
+
+    def overflow(
+        self, issue: Issue, writers: Mapping[int, Issue], ub_bytes: int, reason: str
+    ) -> UBOverflow:
+        """The moment at which an issue finds no room, with the last writer of each buffer."""
+        named = issue.served
+        held = (writer.live_buffer(k, self.sizes[k]) for k, writer in writers.items())
+        return UBOverflow(
+            reason=reason,
+            opcode=issue.opcode,
+            place=named.place if named is not None else "",
+            ub_bytes=ub_bytes,
+            buffers=tuple(sorted(held, key=lambda each: -each.size_bytes)),
+        )
 
     def uses(self) -> dict[int, int]:
         """The count of operands of each buffer, its allocation included."""

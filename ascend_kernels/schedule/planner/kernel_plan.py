@@ -150,6 +150,8 @@ def _check_written(graphs: Sequence[TileGraph], written: AbstractSet[str]) -> No
 def _planned_leaf(name: str, graph: LeafGraph, ub_bytes: int) -> PlannedLeaf:
     try:
         return plan_leaf(name, graph, ub_bytes)
+    except PlanError:
+        raise
     except ValueError as error:
         raise PlanError(str(error)) from None
 

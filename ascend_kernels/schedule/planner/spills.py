@@ -16,6 +16,7 @@ from ascend_kernels.schedule.parts import TileOperand, TileOperation
 from ascend_kernels.schedule.planner.issues import Issue, Issues, Tensor, follow
 from ascend_kernels.schedule.planner.leaf_graph import SPILL_CYCLES
 from ascend_kernels.schedule.planner.shared_buffers import hash_order
+from ascend_kernels.schedule.planner.ub_overflow import UBOverflow, UBOverflowError
 from ascend_kernels.schedule.schedule import RELEASE
 from tiling.free_space import FreeSpace
 
@@ -69,7 +70,7 @@ class Spills:
         Of those that may go the ones are taken whose next use is latest; where there is none, all.
 
         Raises:
-            ValueError: what is assembled in UB would have to go.
+            UBOverflowError: what is assembled in UB would have to go.
         """
         made = NewIssues()
         chosen: tuple[int, ...] | None = None
@@ -92,17 +93,28 @@ class Spills:
             space.compact()
         return made
 
-    def full(self, wanted: Issue, space: FreeSpace) -> str:
-        """Name the buffer that does not fit, and those in UB at that moment."""
+    def full(self, wanted: Issue, space: FreeSpace, reason: str = "") -> UBOverflow:
+        """Name the buffer that does not fit, and those in UB at that moment.
+
+        Args:
+            wanted: the allocation.
+            space: as it is then.
+            reason: another one than that there is no room.
+        """
         (buffer,) = wanted.buffers
         target = next(iter(wanted.followers.values()), wanted)
         held = ", ".join(
             f"{stop - start} B of {self.holders[each].text}"
             for each, (start, stop) in space.held.items()
         )
-        return (
-            f"{target.text} needs {self._issues.sizes[buffer]} B more in UB, where there are "
-            f"{held}; a smaller tile would fit"
+        holders = {each: self.holders[each] for each in space.held if each in self.holders}
+        return self._issues.overflow(
+            target,
+            {**holders, buffer: target},
+            space.size_bytes,
+            reason
+            or f"{target.text} needs {self._issues.sizes[buffer]} B more in UB, where there are "
+            f"{held}; a smaller tile would fit",
         )
 
     def _next_use(self, group: Sequence[int], wanted: Issue, kept: set[int]) -> int:
@@ -123,10 +135,11 @@ class Spills:
         self, buffer: int, holder: Issue, wanted: Issue, space: FreeSpace, made: NewIssues
     ) -> None:
         if holder.opcode == "ASSEMBLE":
-            raise ValueError(
+            reason = (
                 f"{holder.text}: what is assembled in UB would be spilled, which upstream's "
                 f"release {RELEASE} copies in again from wrong addresses; a smaller tile would fit"
             )
+            raise UBOverflowError(self.full(wanted, space, reason))
         issues = self._issues
         tensor = next(each for each in holder.writes if each.buffer == buffer)
         if holder.opcode == "COPY_IN":

@@ -216,7 +216,7 @@ def test_what_finds_no_room_is_named_with_what_is_there() -> None:
     space.take(1, 256)
     spills.holders[1] = copy
     assert (held.buffers, wanted.buffers) == ([1], [2])
-    assert spills.full(wanted, space).startswith(
+    assert str(spills.full(wanted, space)).startswith(
         "RECIPROCAL (k.py:7) needs 256 B more in UB, where there are 256 B of COPY_IN for "
         "RECIPROCAL (k.py:7); a smaller"
     )
