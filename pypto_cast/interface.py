@@ -111,9 +111,14 @@ from tiling.plan import TileShapeWarning as TileShapeWarning
 if _typing.TYPE_CHECKING:  # entries of `pypto_cast.loading`
     from ascend_kernels.routing.chain_check import Verdict as Verdict
     from ascend_kernels.schedule.planner.tile_graph import PlanError as PlanError
+    from ascend_kernels.schedule.planner.ub_overflow import UBOverflow as UBOverflow
+    from ascend_kernels.schedule.planner.ub_overflow import UBOverflowError as UBOverflowError
     from ascend_kernels.schedule.schedule import EventReuseWarning as EventReuseWarning
     from ascend_kernels.schedule.schedule import NotExecutedError as NotExecutedError
     from ascend_kernels.schedule.schedule import Schedule as Schedule
+    from pypto_cast.kernel.fit import FitChange as FitChange
+    from pypto_cast.kernel.fit import FitReport as FitReport
+    from pypto_cast.kernel.fit import fit_report as fit_report
     from pypto_cast.routes.cast_routes import Route as Route
     from pypto_cast.routes.cast_routes import RouteError as RouteError
     from pypto_cast.routes.cast_routes import Routes as Routes

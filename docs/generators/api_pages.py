@@ -98,7 +98,8 @@ GROUPS: Final = (
         page="reference/kernels.md",
         names=(
             *("jit", "Kernel", "loop", "view", "assemble", "function", "loop_unroll", "cond"),
-            "PlanError",
+            *("PlanError", "UBOverflowError", "UBOverflow"),
+            *("fit_report", "FitReport", "FitChange"),
         ),
         rooms=("pypto_cast.kernel", "pypto_cast.upstream", "pypto_cast.unsupported"),
     ),

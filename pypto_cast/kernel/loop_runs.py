@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from ascend_kernels.schedule.parts import (
     Barrier,
@@ -23,6 +24,10 @@ from pypto_cast.recording.steps import Call
 from pypto_cast.tensors.tensor import Tensor
 from tiling.grid import Shape
 
+CALL_ORDER: Final[ContextVar[Callable[[Sequence[Any]], Sequence[Any]]]] = ContextVar(
+    "pypto_cast_call_order", default=lambda events: events
+)
+"""The order in which the events of a recording are taken: another one to try it."""
 _Place = tuple[int, ...]
 """The passes through bodies that something stands in, the outermost first."""
 _Path = tuple[tuple[tuple[Scalar, bool], ...], tuple[ControlStep, ...]]
@@ -77,7 +82,7 @@ def runs_of(events: Sequence[Any]) -> Runs:
         PlanError: a loop that is left before its end, or a tensor that goes from one iteration to
             another by a name of Python.
     """
-    reader = _Events(events)
+    reader = _Events(CALL_ORDER.get()(events))
     steps = reader.block("", ())
     if reader.is_cut:
         raise PlanError("a loop that is left by break or return is not planned")

@@ -5,6 +5,7 @@ differ, or cannot be.
 """
 
 from pypto_cast.testing.bits import BitsDifferError, Difference, assert_bits_equal, differences
+from pypto_cast.testing.fit_checks import FitError, assert_fits
 from pypto_cast.testing.possible import (
     Impossible,
     ImpossibleError,
@@ -23,12 +24,14 @@ from pypto_cast.testing.values import boundary_values, special_values
 __all__ = [
     "BitsDifferError",
     "Difference",
+    "FitError",
     "Impossible",
     "ImpossibleError",
     "ScheduleError",
     "UndecidedError",
     "assert_bits_equal",
     "assert_certain",
+    "assert_fits",
     "assert_possible",
     "assert_schedule_ok",
     "boundary_values",

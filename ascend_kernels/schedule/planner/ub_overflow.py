@@ -49,7 +49,7 @@ class UBOverflow:
     buffers: tuple[LiveBuffer, ...]
 
     def __str__(self) -> str:
-        return self.reason
+        return f"{self.reason}: `pypto-cast schedule FILE::KERNEL` names the nearest, and why"
 
     @property
     def needed_bytes(self) -> int:
