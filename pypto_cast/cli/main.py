@@ -42,7 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns:
         The exit code: 0 or 2, or 1 where `verify`, `diff`, `check-schedule` or `device-check` found
-        something or a dry run something to refuse; of `run`, the program's.
+        something, a dry run something to refuse, or `schedule --fail-over-ub` a kernel that does
+        not fit; of `run`, the program's.
     """
     try:
         _escape_output()
