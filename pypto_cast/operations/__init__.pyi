@@ -2,11 +2,14 @@
 
 from pypto_cast.operations.composites import ceil
 from pypto_cast.operations.composites import exp2
+from pypto_cast.operations.composites import expm1
+from pypto_cast.operations.composites import log1p
 from pypto_cast.operations.composites import floor
 from pypto_cast.operations.composites import log
 from pypto_cast.operations.composites import rms_norm
 from pypto_cast.operations.composites import round
 from pypto_cast.operations.composites import rsqrt
+from pypto_cast.operations.composites import sign
 from pypto_cast.operations.composites import sigmoid
 from pypto_cast.operations.composites import softmax
 from pypto_cast.operations.composites import trunc
@@ -98,6 +101,8 @@ __all__ = [
     "eq",
     "exp",
     "exp2",
+    "expm1",
+    "log1p",
     "expand_clone",
     "fillpad",
     "floor",
@@ -133,6 +138,7 @@ __all__ = [
     "scatter_",
     "scatter_update",
     "sigmoid",
+    "sign",
     "softmax",
     "sqrt",
     "sub",
