@@ -376,3 +376,81 @@ def var(
         )
 
     return _in_fp32(x, compute)
+
+
+_HALF_PI_RECIPROCAL = 0.63661975
+_SCALE = 2048.0
+_SCALED_HALF_PI = (1.5708008, -0.0000044535846, -8.706138e-10)
+_HALF_PI = (
+    *(1.5703125, 0.0004837513, 0.000000075495336, 2.5579538e-12),
+    *(5.389786e-15, 5.166901e-19, 3.281839e-22),
+)
+"""Parts of half of pi, the greatest first, as python/pypto/operator.py has them."""
+_SINE = (2.7183114939898219064e-6, -1.98393348360966317347e-4, 0.0083333293858894631756)
+_SINE_TERMS = (*_SINE, -0.166666666416265235595, 1.0)
+_COSINE = (2.43904487962774090654e-5, -0.00138867637746099294692, 0.0416666233237390631894)
+_COSINE_TERMS = (*_COSINE, -0.499999997251031003120, 1.0)
+"""Coefficients, of the highest power first."""
+
+
+def _nearest(x: Tensor) -> Tensor:
+    return cast(x, DataType.DT_FP32, CastMode.CAST_ROUND)
+
+
+def _polynomial(x: Tensor, terms: Sequence[float]) -> Tensor:
+    found = add(mul(x, terms[0]), terms[1])
+    for term in terms[2:]:
+        found = add(mul(x, found), term)
+    return found
+
+
+def _circular(x: Tensor, shift: float) -> Tensor:
+    """The sine of x and of so many quarters of a turn: quarters are taken off, then a polynomial.
+
+    The quarters are told in three numbers, of 2048 * 2048, of 2048 and of 1 (python/pypto/
+    operator.py at tag r0.2.0).
+    """
+    scaled = mul(x, 1 / _SCALE)
+    turns = mul(scaled, _HALF_PI_RECIPROCAL)
+    nearest = _nearest(turns)
+    high = mul(_nearest(mul(turns, 1 / _SCALE)), _SCALE)
+    middle = sub(nearest, high)
+    rest, counts = scaled, (high, middle)
+    for place in range(5):
+        rest = sub(rest, mul(counts[place % 2], _SCALED_HALF_PI[place // 2]))
+    low = _nearest(mul(mul(rest, _SCALE), _HALF_PI_RECIPROCAL))
+    high = mul(high, _SCALE)
+    middle = mul(middle, _SCALE)
+    rest, most = x, len(_HALF_PI)
+    for step in range(most + 2):
+        for count, place in ((low, step - 2), (middle, step - 1), (high, step)):
+            if 0 <= place < most:
+                rest = sub(rest, mul(count, _HALF_PI[place]))
+    quarters = add(low, shift) if shift else low
+    half, quarter = mul(quarters, 0.5), mul(quarters, 0.25)
+    half = cast(half, DataType.DT_FP32, CastMode.CAST_FLOOR)
+    quarter = cast(quarter, DataType.DT_FP32, CastMode.CAST_FLOOR)
+    even = mul(half, -2.0)
+    sign = add(add(even, mul(quarter, 4.0)), 1.0)
+    is_odd = add(quarters, even)
+    is_even = add(mul(is_odd, -1.0), 1.0)
+    square = mul(rest, rest)
+    sine = mul(rest, _polynomial(square, _SINE_TERMS))
+    cosine = _polynomial(square, _COSINE_TERMS)
+    sine = mul(sine, is_even)
+    return mul(add(sine, mul(cosine, is_odd)), sign)
+
+
+_circle = partial(_float, parts=("mul", "sub", "add"), is_composed=True)
+
+
+@_circle()
+def sin(input: Tensor) -> Tensor:
+    """The sine of an angle in radians, in FP32; NaN of infinities."""
+    return _in_fp32(check_operand("sin", input), partial(_circular, shift=0.0))
+
+
+@_circle()
+def cos(input: Tensor) -> Tensor:
+    """The cosine of an angle in radians, in FP32; NaN of infinities."""
+    return _in_fp32(check_operand("cos", input), partial(_circular, shift=1.0))
