@@ -8,7 +8,7 @@ dump is written by others: whatever is wrong with one is a `DumpError` of one li
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -211,7 +211,7 @@ class _Reader:
                 by_hash[str(function["hash"])] = len(roots)
                 slots = self._slots(path) if _unnamed(function, arguments) else Slots()
                 roots[path] = _Root(function, arguments, slots, self._formats)
-        declared = _declared(roots.values())
+        declared = _declared(roots)
         for path, root in roots.items():
             with _FileOf(path):
                 bodies.append(root.body(leaves, numbers, declared))
@@ -323,7 +323,7 @@ def _joined(one: Parameter | None, other: Parameter) -> Parameter:
     )
 
 
-def _declared(roots: Iterable[_Root]) -> dict[str, tuple[int, ...]]:
+def _declared(roots: Mapping[Path, _Root]) -> dict[str, tuple[int, ...]]:
     """The shape of each argument as its signature has it; -1 where only a run knows an extent.
 
     A body may have an argument flattened, where the kernel assigns a tensor of another shape to
@@ -331,10 +331,11 @@ def _declared(roots: Iterable[_Root]) -> dict[str, tuple[int, ...]]:
     takes: a reshape makes the others from it.
     """
     found: dict[str, tuple[tuple[bool, bool], tuple[int, ...]]] = {}
-    for root in roots:
-        for name, rank, shape in root.shapes():
-            if name not in found or rank > found[name][0]:
-                found[name] = rank, shape
+    for path, root in roots.items():
+        with _FileOf(path):
+            for name, rank, shape in root.shapes():
+                if name not in found or rank > found[name][0]:
+                    found[name] = rank, shape
     return {name: shape for name, (_, shape) in found.items()}
 
 
@@ -457,9 +458,7 @@ class _Root:
         return {self._tensors[each]["rawtensor"] for each, _ in self._function["incasts"]}
 
     def _given(self, magic: int, extents: tuple[int, ...]) -> tuple[Scalar, ...]:
-        """The extents of a raw tensor, of which a view of the whole says how long they are; () if
-        there is none.
-        """
+        """The extents of a raw tensor as a view of the whole gives them; () if there is none."""
         views = (x for x in self._tensors.values() if x["rawtensor"] == magic)
         whole = next((x for x in views if tuple(x["shape"]) == extents), None)
         given = () if whole is None else tuple(map(Resolve().read, whole["dynvalidshape"]))

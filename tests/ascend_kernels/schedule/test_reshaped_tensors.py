@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,7 +49,8 @@ def leaves() -> dict[str, LeafText]:
 def test_an_argument_that_is_flattened_lies_in_its_memory() -> None:
     shapes = {"x": [-1, 4, 8], "x_": [-1, 8]}
     root = root_of(shapes, [OWN, ROWS], [])
-    declared = _declared([root_of({"x": [-1, 8]}, [ROWS], []), root])
+    flat_alone = root_of({"x": [-1, 8]}, [ROWS], [])
+    declared = _declared({Path("flat"): flat_alone, Path("whole"): root})
 
     body = root.body({}, {}, declared)
 
