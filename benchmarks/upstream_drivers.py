@@ -23,7 +23,7 @@ from typing import Any, Final
 import pytest
 
 import pypto_cast as pypto
-from benchmarks.upstream_kernels import Written
+from benchmarks.upstream_kernels import Written, tensors_of
 
 _REPOSITORY: Final = Path(__file__).resolve().parents[1]
 _REQUESTS: Final = "npu_requests"
@@ -50,6 +50,13 @@ def reached(accepts):
 def model():
     reached(lambda run, given, named: run(*given, **named) is None)
 """
+_CALLED: Final = """\
+import runpy
+import sys
+
+sys.path.insert(0, {folder!r})
+{name} = runpy.run_path({file!r})[{name!r}]
+"""
 Call = tuple[Any, tuple[Any, ...], Mapping[str, Any]]
 Accepts = Callable[[Callable[..., None], tuple[Any, ...], Mapping[str, Any]], bool]
 _FRACTAL_NZ: Final = 29
@@ -57,15 +64,15 @@ _MOST_CALLS: Final = 3
 """So many calls of the kernel are tried."""
 
 
-def driven(id: str, kernel: str, folders: Sequence[Path]) -> Iterator[Written]:
-    """The files that call a kernel of a model as its drivers do, one for each checkout that has it.
+def driven(row: Mapping[str, str], folders: Sequence[Path]) -> Iterator[Written]:
+    """The files that call a kernel of a model as its drivers do, one for each checkout that has it;
+    behind each, where the row has tensors alone, one that calls it with these.
 
     Args:
-        id: of the row.
-        kernel: its path in a checkout and its name, as "models/a.py:make.kernel".
+        row: of the list; its kernel is a path in a checkout and a name, as "models/a.py:make.it".
         folders: the checkouts.
     """
-    path, _, name = kernel.partition(":")
+    id, (path, _, name) = row["id"], row["kernel"].partition(":")
     for place, root in enumerate(folders):
         file = root / path
         if file.is_file() and f"def {name.rpartition('.')[2]}(" in file.read_text("utf-8"):
@@ -73,6 +80,10 @@ def driven(id: str, kernel: str, folders: Sequence[Path]) -> Iterator[Written]:
                 repository=str(_REPOSITORY), file=str(file), name=name, root=str(root)
             )
             yield Written(id=f"{id}.{place}", name="model", text=text, tensors=())
+            with contextlib.suppress(ValueError):
+                if name.isidentifier() and (tensors := tensors_of(row["shape"])):
+                    text = _CALLED.format(folder=str(file.parent), file=str(file), name=name)
+                    yield Written(id=f"{id}.{place}.row", name=name, text=text, tensors=tensors)
 
 
 def drivers_of(file: Path, root: Path) -> list[Path]:

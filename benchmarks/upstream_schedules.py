@@ -102,10 +102,11 @@ def tried(
     """
     if ":" in row["kernel"]:
         result = Result(id=row["id"], status=Status.NOT_WRITTEN, why="no checkout has it")
-        for kernel in driven(row["id"], row["kernel"], folders):
+        for kernel in driven(row, folders):
             found = _tried(kernel, python, dumps, seconds)
-            result = replace(found, id=row["id"], why=_inside(folders, found.why))
-            if result.leaves:
+            if found.leaves or not kernel.tensors:  # the reason is the driver's
+                result = replace(found, id=row["id"], why=_inside(folders, found.why))
+            if found.leaves:
                 break
         return result
     try:
