@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from ascend_kernels.schedule.parts import Body, ControlStep, Leaf, Loop, Run
 from ascend_kernels.schedule.schedule import Schedule
 from tiling.chips import chip_named
+
+MODEL: Final = "tasks"
+"""The name of the model: a task for each leaf instance, on the vector cores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +32,27 @@ class OperationTime:
     pipe: str
     start_cycle: int
     end_cycle: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleCycles:
+    """The cycles of a schedule by a named model; none is the time of a device.
+
+    Attributes:
+        model: the name of the model.
+        cycles: of all runs of all bodies, one after another; None where an operation, a task of
+            the cube or a number of runs has none.
+        not_estimated: the opcodes that have no cycles, and in words what else has none.
+        cores: the number of vector cores of the chip.
+        tasks: the number of tasks that run, of all runs; of a body whose number of runs is open,
+            those of one.
+    """
+
+    model: str
+    cycles: int | None
+    not_estimated: tuple[str, ...]
+    cores: int
+    tasks: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,3 +152,31 @@ def body_runs(steps: Sequence[ControlStep], times: int = 1) -> dict[int, int | N
                 for body in body_runs(inner):
                     add(body, None)
     return found
+
+
+def schedule_cycles(schedule: Schedule) -> ScheduleCycles:
+    """The cycles of all bodies with their numbers of runs, by the model "tasks"."""
+    missing: dict[str, None] = {}
+    for leaf in schedule.leaves:
+        if leaf.core == "AIC":
+            missing["a leaf of the cube"] = None
+        elif leaf.operations and not leaf_times(leaf):
+            missing |= dict.fromkeys(
+                each.opcode for each in leaf.operations if each.flag is None and not each.latency
+            )
+    cycles = tasks = 0
+    for place, runs in body_runs(schedule.steps).items():
+        body = schedule.bodies[place]
+        if runs is None:
+            missing["a loop of an open number of runs"] = None
+        count = 1 if runs is None else runs
+        tasks += count * sum(each.leaf is not None for each in body.tasks)
+        ends = (each.end_cycle for each in task_times(schedule, body))
+        cycles += count * max(ends, default=0)
+    return ScheduleCycles(
+        model=MODEL,
+        cycles=None if missing else cycles,
+        not_estimated=tuple(missing),
+        cores=chip_named(schedule.chip).vector_cores,
+        tasks=tasks,
+    )
