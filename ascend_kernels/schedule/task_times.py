@@ -1,7 +1,8 @@
 """Times of a schedule in cycles: of the operations of a leaf on its pipes, of tasks on cores.
 
-The cycles of an operation are those that upstream's scheduler counts (`TileOperation.latency`),
-the same for every opcode; none is measured.
+In the timelines of `leaf_times` and `task_times` the cycles of an operation are those that
+upstream's scheduler counts (`TileOperation.latency`), the same for every opcode. `schedule_cycles`
+goes by those of upstream's simulator. Neither is measured on a device.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Final
 
 from ascend_kernels.schedule.parts import Body, ControlStep, Leaf, Loop, Run
 from ascend_kernels.schedule.schedule import Schedule
+from ascend_kernels.schedule.simulated_cycles import FORMS, Forms, body_cycles, leaf_cycles
 from tiling.chips import chip_named
 
 MODEL: Final = "tasks"
@@ -154,29 +156,32 @@ def body_runs(steps: Sequence[ControlStep], times: int = 1) -> dict[int, int | N
     return found
 
 
-def schedule_cycles(schedule: Schedule) -> ScheduleCycles:
-    """The cycles of all bodies with their numbers of runs, by the model "tasks"."""
-    missing: dict[str, None] = {}
-    for leaf in schedule.leaves:
-        if leaf.core == "AIC":
-            missing["a leaf of the cube"] = None
-        elif leaf.operations and not leaf_times(leaf):
-            missing |= dict.fromkeys(
-                each.opcode for each in leaf.operations if each.flag is None and not each.latency
-            )
+def schedule_cycles(schedule: Schedule, forms: Forms = FORMS) -> ScheduleCycles:
+    """The cycles of all bodies with their numbers of runs, by the model "tasks".
+
+    Those that upstream's simulator counts, and no device: see `simulated_cycles`.
+
+    Args:
+        schedule: of upstream's compiler or of the planner.
+        forms: the cycles of operations.
+    """
+    by_leaf = [leaf_cycles(leaf, forms) for leaf in schedule.leaves]
+    missing = dict.fromkeys(sorted(frozenset().union(*(opcodes for _, opcodes in by_leaf))))
+    if any(leaf.core == "AIC" for leaf in schedule.leaves):
+        missing["a leaf of the cube"] = None
+    cores = chip_named(schedule.chip).vector_cores
     cycles = tasks = 0
     for place, runs in body_runs(schedule.steps).items():
-        body = schedule.bodies[place]
         if runs is None:
             missing["a loop of an open number of runs"] = None
-        count = 1 if runs is None else runs
+        body, count = schedule.bodies[place], 1 if runs is None else runs
         tasks += count * sum(each.leaf is not None for each in body.tasks)
-        ends = (each.end_cycle for each in task_times(schedule, body))
-        cycles += count * max(ends, default=0)
+        if not missing:
+            cycles += count * body_cycles(body, [known or 0 for known, _ in by_leaf], cores)
     return ScheduleCycles(
         model=MODEL,
         cycles=None if missing else cycles,
         not_estimated=tuple(missing),
-        cores=chip_named(schedule.chip).vector_cores,
+        cores=cores,
         tasks=tasks,
     )
