@@ -424,11 +424,11 @@ class Kernel:
     ) -> Estimate | TaskEstimate:
         """The cycles of a call: of its `schedule`, or (model "loop", None) of its casts alone.
 
-        By upstream's simulator; casts by a cost set or its name: None takes what
-        `options(facts=...)` measured, or the default set, of which nothing is.
+        Of casts by a cost set or its name; None takes that of `options(facts=...)`, or the default.
         """
         if checked_model(model, cost) == "tasks":
-            return entry("TaskEstimate").of(self.schedule(*arguments, **named))
+            found: TaskEstimate = entry("TaskEstimate").of(self.schedule(*arguments, **named))
+            return found
         return estimated(self.program(*arguments, **named), cost)
 
     def __repr__(self) -> str:
