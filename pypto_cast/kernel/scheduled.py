@@ -11,11 +11,16 @@ import numpy as np
 
 from ascend_kernels.npu import RunMode
 from pypto_cast.call_sites import warn_caller
+from pypto_cast.dtypes.data_types import dtype_of_numpy
 from pypto_cast.kernel.kernel_source import Signature, written_parameters
 from pypto_cast.loading import entry
 from pypto_cast.options.context import Options, current
 from pypto_cast.recording.recording import Recording
+from pypto_cast.tensors.arrays import array_of
+from pypto_cast.tensors.tensor import Tensor
 from simulator.arithmetic import Enclosure
+from simulator.numbers.formats import Format
+from tiling.grid import Shape
 
 if TYPE_CHECKING:
     from ascend_kernels.schedule.schedule import Schedule
@@ -161,3 +166,11 @@ def doubts_told() -> Iterator[Callable[[str], object] | None]:
     finally:
         for doubt in doubts:
             warn_caller(doubt, entry("EventReuseWarning"))
+
+
+def format_and_shape(name: str, value: Any) -> tuple[Format, Shape]:
+    """Those of a tensor of a call, which was checked."""
+    if isinstance(value, Tensor):
+        return value.dtype.number_format, tuple(map(int, value.shape))
+    array = array_of(value, name)
+    return dtype_of_numpy(array.dtype).number_format, array.shape
