@@ -38,6 +38,7 @@ from pypto_cast.kernel.scheduled import (
     check_schedule,
     check_shared,
     execute,
+    formats_and_shapes,
 )
 from pypto_cast.loading import entry
 from pypto_cast.options.context import Settings, current, options, running_on
@@ -52,9 +53,7 @@ from pypto_cast.unfinished import held_back
 from pypto_cast.unsupported import UpstreamRefusalError, tolerate
 from simulator.arithmetic.trust import Assumption
 from simulator.numbers import float_environment
-from simulator.numbers.formats import Format
 from tiling.cost import CostParameters, cost_set
-from tiling.grid import Shape
 from tiling.plan import TilePlan
 
 if TYPE_CHECKING:  # loaded when a schedule is asked for
@@ -332,7 +331,9 @@ class Kernel:
                 moment than it holds; names operation and line. Or options that a schedule does not
                 follow. Nothing is planned in part.
         """
-        return self._planned(arguments, named)[0]
+        from pypto_cast.kernel.schedule_report import with_notebook
+
+        return with_notebook(self._planned(arguments, named)[0])
 
     def _planned(
         self, arguments: tuple[Any, ...], named: Mapping[str, Any]
@@ -353,8 +354,7 @@ class Kernel:
                 "names in it; define the kernel in a file"
             )
         values, _ = self._signature.split(arguments, named)
-        given = zip(self._signature.tensors, values, strict=True)
-        tensors = {name: _format_and_shape(name, value) for name, value in given}
+        tensors = formats_and_shapes(self._signature, values)
         check_shapes(self._signature.kernel, tensors)
         recorded = self._recorded(arguments, named, for_plan=True)
         schedule = planned_schedule(
@@ -500,14 +500,6 @@ class Kernel:
                 f"{self._signature.kernel} returned {returned!r}; a kernel writes its outputs in "
                 "place, as in out[:] = ..., and returns nothing"
             )
-
-
-def _format_and_shape(name: str, value: Any) -> tuple[Format, Shape]:
-    """Those of a tensor of a call, which was checked."""
-    if isinstance(value, Tensor):
-        return value.dtype.number_format, tuple(map(int, value.shape))
-    array = array_of(value, name)
-    return dtype_of_numpy(array.dtype).number_format, array.shape
 
 
 def _outermost(
