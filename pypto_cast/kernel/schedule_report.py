@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ascend_kernels.schedule.line_work import buffer_owner, line_work
+from ascend_kernels.schedule.line_work import LineWork, buffer_owner, line_work
 from ascend_kernels.schedule.schedule import Schedule, shown_in_notebooks
 from ascend_kernels.schedule.task_times import body_runs, task_times
 from pypto_cast.kernel.task_timeline import timeline_part
@@ -65,7 +65,11 @@ def schedule_report(schedule: Schedule) -> Report:
             Fact(key="peak_ub_bytes", value=found["peak_ub_bytes"], label="UB as allocated, B"),
             Fact(key="needed_ub_bytes", value=found["needed_ub_bytes"], label="UB needed, B"),
             Fact(key="ub_bytes", value=ub_bytes, label="UB of the chip, B"),
-            *plain(cycles_standing=STANDING, buffers=lambda: list(_buffer_rows(schedule))),
+            *plain(
+                cycles_standing=STANDING,
+                lines=lambda: _line_rows(schedule),
+                buffers=lambda: list(_buffer_rows(schedule)),
+            ),
         ),
         tables=(_lines_table(schedule), _most_alive(schedule), _bodies_table(schedule, counts)),
         notes=(f"{STANDING[0].upper()}{STANDING[1:]}; none is measured.",),
@@ -74,27 +78,51 @@ def schedule_report(schedule: Schedule) -> Report:
 
 
 def _lines_table(schedule: Schedule) -> Table:
+    alike: dict[tuple[object, ...], list[LineWork]] = {}
+    for each in line_work(schedule.leaves, schedule.bodies):
+        work = each.place, each.opcodes, each.copied_bytes, each.cycles
+        alike.setdefault(work, []).append(each)
     rows = [
         (
-            *(each.place, each.leaf, each.operations, each.opcode_list),
-            *(each.copied_bytes, each.cycles, each.tasks),
+            *(held[0].place, _leaves([each.leaf for each in held]), held[0].operations),
+            *(held[0].opcode_list, held[0].copied_bytes, held[0].cycles),
+            sum(each.tasks for each in held),
         )
-        for each in line_work(schedule.leaves, schedule.bodies)
+        for held in alike.values()
     ]
     return Table(
-        key="lines",
         caption="By source line, of one task of a leaf; inserted copies at the line they serve",
-        columns=columns(
-            line="line",
-            leaf="leaf",
-            operations="tile\noperations",
-            opcodes="opcodes",
-            copied_bytes="bytes\nmoved",
-            cycles="cycles",
-            tasks="tasks",
+        columns=headed(
+            *("line", "leaf", "tile\noperations", "opcodes", "bytes\nmoved", "cycles", "tasks")
         ),
         rows=rows,
     )
+
+
+def _leaves(places: list[int]) -> str:
+    """Numbers of leaves, those in a row as `0 to 3`."""
+    spans: list[list[int]] = []
+    for each in places:
+        if spans and each == spans[-1][-1] + 1:
+            spans[-1] = [spans[-1][0], each]
+        else:
+            spans.append([each])
+    return ", ".join(" to ".join(map(str, each)) for each in spans)
+
+
+def _line_rows(schedule: Schedule) -> list[dict[str, object]]:
+    return [
+        {
+            "line": each.place,
+            "leaf": each.leaf,
+            "operations": each.operations,
+            "opcodes": each.opcode_list,
+            "copied_bytes": each.copied_bytes,
+            "cycles": each.cycles,
+            "tasks": each.tasks,
+        }
+        for each in line_work(schedule.leaves, schedule.bodies)
+    ]
 
 
 def _buffer_rows(schedule: Schedule) -> Iterator[dict[str, object]]:

@@ -14,6 +14,8 @@ from tiling.chips import chip_named
 
 _MOST_LEAVES: Final = 8
 _UB_PX: Final = 260
+_TEXT_PX: Final = 14
+"""Height of a bar from which on it holds a line's number."""
 
 
 def ub_part(schedule: Schedule) -> Report:
@@ -88,13 +90,14 @@ def _ub_figures(number: int, leaf: Leaf, ub_bytes: int) -> tuple[Figure, Figure]
 
 def _buffer_mark(leaf: Leaf, place: int, each: Buffer, whole: int, at: tuple[int, ...]) -> Mark:
     opcode, line = buffer_owner(leaf, place)
+    is_tall = each.size_bytes / whole * _UB_PX >= _TEXT_PX
     return Mark(
         left=at[each.first],
         width=at[each.last] - at[each.first] + 1,
         kind=f"core-{place % CORE_COLORS}",
         foot=each.address / whole,
         height=each.size_bytes / whole,
-        text=line.rpartition(":")[2] if line != INSERTED else "",
+        text=line.rpartition(":")[2] if line != INSERTED and is_tall else "",
         tip=f"{opcode}, {line}\n{each.size_bytes:,} B from {each.address:,}\n"
         f"operations {each.first} to {each.last}",
     )

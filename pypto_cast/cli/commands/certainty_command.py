@@ -70,8 +70,8 @@ def kernel_named(text: str) -> tuple[Path, Kernel]:
 
     Raises:
         FileNotFoundError: no such file.
-        ValueError: as `regular`, a file that raises or ends the program, or no such kernel in it; the text
-            names those that are.
+        ValueError: as `regular`, a file that raises or ends the program, or no such kernel in it;
+            the text names those that are.
     """
     file, separator, name = text.rpartition(SEPARATOR)
     if not separator or not file or not name:
