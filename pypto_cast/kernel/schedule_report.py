@@ -99,8 +99,10 @@ def _lines_table(schedule: Schedule) -> Table:
     )
 
 
-def _leaves(places: list[int]) -> str:
-    """Numbers of leaves, those in a row as `0 to 3`."""
+def _leaves(places: list[int]) -> int | str:
+    """The number of a leaf; of several their numbers, those in a row as `0 to 3`."""
+    if len(places) == 1:
+        return places[0]
     spans: list[list[int]] = []
     for each in places:
         if spans and each == spans[-1][-1] + 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from ascend_kernels.schedule.line_work import INSERTED, buffer_owner
@@ -20,11 +21,15 @@ _TEXT_PX: Final = 14
 
 def ub_part(schedule: Schedule) -> Report:
     """The picture of UB, of the leaves that need most."""
-    shown = sorted(
-        range(len(schedule.leaves)), key=lambda each: -schedule.leaves[each].needed_ub_bytes
-    )[:_MOST_LEAVES]
+    alike: dict[tuple[object, ...], list[int]] = {}
+    for number, leaf in enumerate(schedule.leaves):
+        bars = tuple(replace(each, name="") for each in leaf.buffers)
+        owners = tuple(buffer_owner(leaf, place) for place in range(len(bars)))
+        if bars:
+            alike.setdefault((bars, owners, leaf.operation_columns), []).append(number)
+    drawn = sorted(alike.values(), key=lambda each: -schedule.leaves[each[0]].needed_ub_bytes)
     ub_bytes = chip_named(schedule.chip).ub_bytes
-    left = len(schedule.leaves) - len(shown)
+    left = sum(map(len, drawn[_MOST_LEAVES:]))
     more = f" The {plural(left, 'leaf', 'leaves')} that need less are left out." if left else ""
     return Report(
         kind="ub",
@@ -33,14 +38,17 @@ def ub_part(schedule: Schedule) -> Report:
         f"B, address 0 at the foot; from its first operation to its last. Colours repeat.{more}",
         figures=tuple(
             each
-            for number in shown
-            if schedule.leaves[number].buffers
-            for each in _ub_figures(number, schedule.leaves[number], ub_bytes)
+            for first, *others in drawn[:_MOST_LEAVES]
+            for each in _ub_figures(_name(first, others), schedule.leaves[first], ub_bytes)
         ),
     )
 
 
-def _ub_figures(number: int, leaf: Leaf, ub_bytes: int) -> tuple[Figure, Figure]:
+def _name(first: int, others: list[int]) -> str:
+    return f"Leaf {first}" + (f" and {len(others):,} like it" if others else "")
+
+
+def _ub_figures(name: str, leaf: Leaf, ub_bytes: int) -> tuple[Figure, Figure]:
     at = leaf.operation_columns
     extent = max(at) + 1
     peak, needed = leaf.peak_ub_bytes, leaf.needed_ub_bytes
@@ -62,7 +70,7 @@ def _ub_figures(number: int, leaf: Leaf, ub_bytes: int) -> tuple[Figure, Figure]
         )
         for column, each in enumerate(sums)
     )
-    axis, name = "operations in the order of issue, without flags", f"Leaf {number}"
+    axis = "operations in the order of issue, without flags"
     allocated = f"{peak:,} B as allocated (the line)"
     return (
         Figure(
