@@ -119,6 +119,8 @@ if _typing.TYPE_CHECKING:  # entries of `pypto_cast.loading`
     from pypto_cast.kernel.fit import FitChange as FitChange
     from pypto_cast.kernel.fit import FitReport as FitReport
     from pypto_cast.kernel.fit import fit_report as fit_report
+    from pypto_cast.kernel.schedule_diff import ScheduleDiff as ScheduleDiff
+    from pypto_cast.kernel.task_estimate import TaskEstimate as TaskEstimate
     from pypto_cast.routes.cast_routes import Route as Route
     from pypto_cast.routes.cast_routes import RouteError as RouteError
     from pypto_cast.routes.cast_routes import Routes as Routes
