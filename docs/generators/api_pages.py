@@ -128,6 +128,7 @@ GROUPS: Final = (
         "only when the kernel runs, as the extent of a DYNAMIC axis, is a tuple of an operator and "
         'its operands: `("extent", "x", 0)`. '
         "[`Kernel.schedule`](kernels.md) plans a schedule. The commands are "
+        "[`pypto-cast schedule`](command.md#schedule), "
         "[`pypto-cast compile`](command.md#compile) and "
         "[`pypto-cast check-schedule`](command.md#check-schedule), the checks in a test are "
         "[`testing.assert_schedule_ok` and `testing.unknown_lines`](testing.md).\n\n"

@@ -353,8 +353,7 @@ class Kernel:
                 f"{self._signature.kernel}: its source cannot be read, and the plan goes by the "
                 "names in it; define the kernel in a file"
             )
-        values, _ = self._signature.split(arguments, named)
-        tensors = formats_and_shapes(self._signature, values)
+        tensors = formats_and_shapes(self._signature, arguments, named)
         check_shapes(self._signature.kernel, tensors)
         recorded = self._recorded(arguments, named, for_plan=True)
         schedule = planned_schedule(
