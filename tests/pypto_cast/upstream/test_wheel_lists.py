@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,11 @@ import numpy as np
 import pytest
 from support.environment.sources import ROOT
 from support.environment.upstream_wheel import run
+from support.numbers.codes import SEED
 
 import pypto_cast as pypto
 from pypto_cast.dtypes.data_types import DataType
+from pypto_cast.operations.operation_rows import ROWS
 from pypto_cast.options.releases import RELEASES
 
 DRIVER = ROOT / "tests" / "support" / "environment" / "upstream_compiles.py"
@@ -150,3 +154,97 @@ def test_the_cases_are_refused_here_too() -> None:
                 pytest.raises(ValueError, match=r"release 0\.2\.0"),
             ):
                 eval(body, {"pypto": pypto}, arrays)
+
+
+EXTENTS = (2, 3, 8, 64)
+AT_ONCE = 16
+"""Kernels that a process of the wheel compiles."""
+ARRAYS = {
+    **{"FP32": np.float32, "BOOL": np.bool_},
+    **{"INT16": np.int16, "INT32": np.int32, "INT64": np.int64},
+}
+LINES = {
+    **{name: f"pypto.{name}(a, -1, True)" for name in ("amax", "amin", "sum")},
+    **{name: f"pypto.{name}({{shape}}, dtype=pypto.DT_FP32)" for name in ("zeros", "ones")},
+    **{name: f"pypto.{name}(a, -1)" for name in ("softmax", "cumsum")},
+    "clip": "pypto.clip(a, -1.0, 1.0)",
+    "where": "pypto.where(c, a, b)",
+    "reshape": "pypto.reshape(a, {turned})",
+    "transpose": "pypto.transpose(a, {before}, {last})",
+    "concat": "pypto.concat([a, b], -1)",
+    "expand_clone": "pypto.expand_clone(r, {shape})",
+    "full": "pypto.full({shape}, 0.5, pypto.DT_FP32)",
+    "var": "pypto.var(a, -1, 1, True)",
+    "gather": "pypto.gather(a, {last}, h)",
+    "index_select": "pypto.index_select(a, 0, row)",
+    "scatter": "pypto.scatter(a, 0, h, 9.0)",
+    "argsort": "pypto.argsort(a, -1, True)",
+}
+"""The operation on operands of some dimensions; by default of one tensor or two alone."""
+OTHERWISE = (
+    *("arange", "unsqueeze", "pad", "one_hot", "topk"),
+    *("matmul", "transposed_batchmatmul", "gather_in_ub", "gather_in_l1"),
+    *("scatter_", "scatter_update", "index_put_"),
+)
+"""Operations whose results or operands have dimensions of their own."""
+
+
+def ranked(name: str, dims: int) -> tuple[Any, bool]:
+    """The case of an operation on operands of so many dimensions, and if it is refused here."""
+    shape = list(EXTENTS[-dims:])
+    operands = {
+        **{"a": ("FP32", shape), "b": ("FP32", shape), "c": ("BOOL", shape)},
+        **{"i": ("INT16", shape), "j": ("INT16", shape), "h": ("INT32", shape)},
+        **{"r": ("FP32", [*shape[:-1], 1]), "row": ("INT32", [2])},
+    }
+    given = inspect.signature(getattr(pypto, name)).parameters.values()
+    letters = "ij" if name.startswith("bitwise") else "ab"
+    count = sum(each.default is each.empty for each in given)
+    line = LINES.get(name, f"pypto.{name}({', '.join(letters[:count])})").format(
+        shape=shape, turned=shape[::-1], before=max(dims - 2, 0), last=dims - 1
+    )
+    used = {each: operands[each] for each in operands if re.search(rf"\b{each}\b", line)}
+    arrays = {
+        each: pypto.from_numpy(np.zeros(extents, ARRAYS[dtype]))
+        for each, (dtype, extents) in used.items()
+    }
+    out: tuple[str, list[int]] = "FP32", shape
+    is_refused = False
+    for release in ("head", "0.2.0"):
+        try:
+            with pypto.options(release=release, vec_tile_shapes=shape):
+                result = eval(line, {"pypto": pypto}, arrays)
+            out = result.dtype.name.removeprefix("DT_"), list(map(int, result.shape))
+        except (TypeError, ValueError):
+            is_refused = release == "0.2.0"
+    tensors = [[each, *used[each]] for each in used] + [["o", *out]]
+    body = f"o[:] = {line}"
+    return {"name": f"{name} {dims}", "tensors": tensors, "tile": shape, "body": body}, is_refused
+
+
+@pytest.mark.upstream
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_wheel_takes_the_dimensions_that_the_rows_say(
+    python_with_wheel: Path, tmp_path: Path
+) -> None:
+    print(f"seed {SEED}")
+    random = np.random.default_rng(SEED)
+    names = sorted({*ROWS} - {*OTHERWISE, *RELEASES["0.2.0"].lacks})
+    drawn = [(str(name), int(random.integers(2, 5))) for name in random.permutation(names)[:15]]
+    cases = [ranked(name, dims) for name, dims in [*((name, 1) for name in names), *drawn]]
+    taken = [case for case, is_refused in cases if not is_refused]
+    found = {}
+    for start in range(0, len(taken), AT_ONCE):
+        part = taken[start : start + AT_ONCE]
+        found |= compiled(python_with_wheel, tmp_path / f"taken_{start}", part)
+    no_model = "No pipe type"  # of the cost model, behind all passes
+    assert [
+        (name, each["error"])
+        for name, each in found.items()
+        if each["error"] and no_model not in each["error"]
+    ] == []
+    refused = [case for case, is_refused in cases if is_refused]
+    assert {"clip 1", "concat 1", "exp2 1", "round 1", "var 1"} <= {x["name"] for x in refused}
+    for place, case in enumerate(refused):  # what is behind a refusal finds half a kernel
+        (said,) = compiled(python_with_wheel, tmp_path / f"refused_{place}", [case]).values()
+        assert said["error"], case["name"]

@@ -23,6 +23,7 @@ TORCH = {
     "FP32": torch.float32,
     "INT32": torch.int32,
     "INT16": torch.int16,
+    "INT64": torch.int64,
     "BOOL": torch.bool,
 }
 KERNEL = """
