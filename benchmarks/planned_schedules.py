@@ -38,8 +38,8 @@ import pypto_cast as pypto
 from ascend_kernels.schedule.planner.tile_graph import PlanError
 from ascend_kernels.schedule.reader.upstream_dump import CHIP, DumpError
 from ascend_kernels.schedule.schedule import RELEASE, Schedule
+from ascend_kernels.schedule.schedule_differences import PARTS, differences, has_spill
 from benchmarks.measuring import Row, date_and_revision, markdown
-from benchmarks.schedule_comparison import PARTS, differences, has_spill
 from benchmarks.upstream_kernels import DTYPES, Written, drawn_chain, written, written_body
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.testing.possible import assert_possible

@@ -38,7 +38,7 @@ from pypto_cast.kernel.scheduled import (
     check_schedule,
     check_shared,
     execute,
-    format_and_shape,
+    formats_and_shapes,
 )
 from pypto_cast.loading import entry
 from pypto_cast.options.context import Settings, current, options, running_on
@@ -331,7 +331,9 @@ class Kernel:
                 moment than it holds; names operation and line. Or options that a schedule does not
                 follow. Nothing is planned in part.
         """
-        return self._planned(arguments, named)[0]
+        from pypto_cast.kernel.schedule_report import with_notebook
+
+        return with_notebook(self._planned(arguments, named)[0])
 
     def _planned(
         self, arguments: tuple[Any, ...], named: Mapping[str, Any]
@@ -351,10 +353,8 @@ class Kernel:
                 f"{self._signature.kernel}: its source cannot be read, and the plan goes by the "
                 "names in it; define the kernel in a file"
             )
-        given = zip(
-            self._signature.tensors, self._signature.split(arguments, named)[0], strict=True
-        )
-        tensors = {name: format_and_shape(name, value) for name, value in given}
+        values, _ = self._signature.split(arguments, named)
+        tensors = formats_and_shapes(self._signature, values)
         check_shapes(self._signature.kernel, tensors)
         recorded = self._recorded(arguments, named, for_plan=True)
         schedule = planned_schedule(

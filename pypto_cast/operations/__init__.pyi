@@ -1,13 +1,18 @@
 """The operations, by name; docs.generators.operation_stubs wrote it of the rows."""
 
 from pypto_cast.operations.composites import ceil
+from pypto_cast.operations.composites import cos
 from pypto_cast.operations.composites import exp2
+from pypto_cast.operations.composites import expm1
 from pypto_cast.operations.composites import floor
 from pypto_cast.operations.composites import log
+from pypto_cast.operations.composites import log1p
 from pypto_cast.operations.composites import rms_norm
 from pypto_cast.operations.composites import round
 from pypto_cast.operations.composites import rsqrt
 from pypto_cast.operations.composites import sigmoid
+from pypto_cast.operations.composites import sign
+from pypto_cast.operations.composites import sin
 from pypto_cast.operations.composites import softmax
 from pypto_cast.operations.composites import trunc
 from pypto_cast.operations.composites import var
@@ -92,6 +97,7 @@ __all__ = [
     "clip",
     "clone",
     "concat",
+    "cos",
     "cumsum",
     "dequantize",
     "div",
@@ -99,6 +105,7 @@ __all__ = [
     "exp",
     "exp2",
     "expand_clone",
+    "expm1",
     "fillpad",
     "floor",
     "full",
@@ -110,6 +117,7 @@ __all__ = [
     "index_select",
     "le",
     "log",
+    "log1p",
     "logical_and",
     "logical_not",
     "lt",
@@ -133,6 +141,8 @@ __all__ = [
     "scatter_",
     "scatter_update",
     "sigmoid",
+    "sign",
+    "sin",
     "softmax",
     "sqrt",
     "sub",

@@ -17,7 +17,17 @@ import numpy as np
 from pypto_cast.cast.api import cast
 from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
 from pypto_cast.operations.creation import full
-from pypto_cast.operations.elementwise_functions import add, div, exp, mul, sqrt, sub
+from pypto_cast.operations.elementwise_functions import (
+    add,
+    div,
+    exp,
+    maximum,
+    minimum,
+    mul,
+    sqrt,
+    sub,
+    where,
+)
 from pypto_cast.operations.lowering import (
     axis_of,
     check_operand,
@@ -26,9 +36,16 @@ from pypto_cast.operations.lowering import (
     of_release,
 )
 from pypto_cast.operations.movement import expand_clone, reshape
-from pypto_cast.operations.operation_rows import FLOATS, NUMBERS, OperationRow, on_a2_a3
+from pypto_cast.operations.operation_rows import (
+    BF16_IN_FP32,
+    FLOATS,
+    NUMBERS,
+    OperationRow,
+    on_a2_a3,
+)
 from pypto_cast.operations.reduction_functions import amax, sum
 from pypto_cast.operations.scalar_operands import Constant
+from pypto_cast.operations.truth_and_bits import eq
 from pypto_cast.tensors.tensor import Tensor
 from simulator.numbers.formats import FloatFormat
 from tiling.plan import ShapeError
@@ -42,6 +59,8 @@ _integral_row = partial(
 )
 _float = partial(OperationRow, dtypes=on_a2_a3(*FLOATS), is_method=True)
 
+_SIGN_STEPS = ((2.0**-126, (2.0**62, 2.0**62, 4.0)), (2.0**-24, (2.0**12, 2.0**12)))
+"""The least magnitude of FP32 and of FP16, and the factors that make it 1 (tileop sign.h)."""
 _MAX_DECIMALS = 38
 """Powers of ten beyond are infinite in FP32."""
 
@@ -142,6 +161,71 @@ def exp2(input: Tensor) -> Tensor:
     if isinstance(x.dtype.format, FloatFormat):
         return _in_fp32(x, compute)
     return compute(cast(x, DataType.DT_FP32))
+
+
+@_integral_row(
+    cast_to_fp32={},
+    run_in_fp32=BF16_IN_FP32,
+    parts=("minimum", "maximum", "mul"),
+    opcodes={"T": "SIGN"},
+    is_method=False,
+)
+def sign(a: Tensor) -> Tensor:
+    """1, 0 or -1: the element between the least magnitudes of its format, made 1 by products.
+
+    NaN is what the lesser of it and a number is.
+    """
+    x = check_operand("sign", a)
+    if not isinstance(x.dtype.format, FloatFormat):
+        return maximum(minimum(x, 1), -1)
+    least, factors = _SIGN_STEPS[x.dtype is DataType.DT_FP16]
+    wide = cast(x, DataType.DT_FP32) if x.dtype is DataType.DT_BF16 else x
+    found = maximum(minimum(wide, least), -least)
+    for factor in factors:
+        found = mul(found, factor)
+    return cast(found, x.dtype)
+
+
+@_float(
+    dtypes=on_a2_a3(*NUMBERS),
+    least_dims={"0.2.0": 2},  # vector/math.cpp:1232
+    parts=("exp", "add"),
+    opcodes={"T": "EXPM1"},
+    is_method=False,
+)
+def expm1(input: Tensor) -> Tensor:
+    """exp(x) - 1, in FP32; the result of integers is FP32.
+
+    Returns:
+        A tensor of the input's dtype and shape; FP32 of integers.
+    """
+    x = check_operand("expm1", input)
+
+    def compute(wide: Tensor) -> Tensor:
+        return add(exp(wide), -1.0)
+
+    if isinstance(x.dtype.format, FloatFormat):
+        return _in_fp32(x, compute)
+    return compute(cast(x, DataType.DT_FP32))
+
+
+@_float(
+    parts=("add", "div", "log", "mul", "eq", "where"),
+    is_composed=True,
+    example="pypto.log1p(pypto.abs(y))",
+    is_method=False,
+)
+def log1p(input: Tensor) -> Tensor:
+    """The logarithm of x + 1, in FP32: x where that is 1, else log(x + 1) * x / (x + 1 - 1)."""
+
+    def compute(x: Tensor) -> Tensor:
+        above = add(x, 1.0)
+        ratio = div(x, add(above, -1.0))
+        found = mul(elementwise("log", above), ratio)
+        is_one, is_infinite = eq(above, 1.0), eq(above, math.inf)
+        return where(is_infinite, math.inf, where(is_one, x, found))
+
+    return _in_fp32(check_operand("log1p", input), compute)
 
 
 @_float(opcodes={"T": "LN"}, is_composed=True, example="pypto.log(pypto.abs(y))")
@@ -292,3 +376,81 @@ def var(
         )
 
     return _in_fp32(x, compute)
+
+
+_HALF_PI_RECIPROCAL = 0.63661975
+_SCALE = 2048.0
+_SCALED_HALF_PI = (1.5708008, -0.0000044535846, -8.706138e-10)
+_HALF_PI = (
+    *(1.5703125, 0.0004837513, 0.000000075495336, 2.5579538e-12),
+    *(5.389786e-15, 5.166901e-19, 3.281839e-22),
+)
+"""Parts of half of pi, the greatest first, as python/pypto/operator.py has them."""
+_SINE = (2.7183114939898219064e-6, -1.98393348360966317347e-4, 0.0083333293858894631756)
+_SINE_TERMS = (*_SINE, -0.166666666416265235595, 1.0)
+_COSINE = (2.43904487962774090654e-5, -0.00138867637746099294692, 0.0416666233237390631894)
+_COSINE_TERMS = (*_COSINE, -0.499999997251031003120, 1.0)
+"""Coefficients, of the highest power first."""
+
+
+def _nearest(x: Tensor) -> Tensor:
+    return cast(x, DataType.DT_FP32, CastMode.CAST_ROUND)
+
+
+def _polynomial(x: Tensor, terms: Sequence[float]) -> Tensor:
+    found = add(mul(x, terms[0]), terms[1])
+    for term in terms[2:]:
+        found = add(mul(x, found), term)
+    return found
+
+
+def _circular(x: Tensor, shift: float) -> Tensor:
+    """The sine of x and of so many quarters of a turn: quarters are taken off, then a polynomial.
+
+    The quarters are told in three numbers, of 2048 * 2048, of 2048 and of 1 (python/pypto/
+    operator.py at tag r0.2.0).
+    """
+    scaled = mul(x, 1 / _SCALE)
+    turns = mul(scaled, _HALF_PI_RECIPROCAL)
+    nearest = _nearest(turns)
+    high = mul(_nearest(mul(turns, 1 / _SCALE)), _SCALE)
+    middle = sub(nearest, high)
+    rest, counts = scaled, (high, middle)
+    for place in range(5):
+        rest = sub(rest, mul(counts[place % 2], _SCALED_HALF_PI[place // 2]))
+    low = _nearest(mul(mul(rest, _SCALE), _HALF_PI_RECIPROCAL))
+    high = mul(high, _SCALE)
+    middle = mul(middle, _SCALE)
+    rest, most = x, len(_HALF_PI)
+    for step in range(most + 2):
+        for count, place in ((low, step - 2), (middle, step - 1), (high, step)):
+            if 0 <= place < most:
+                rest = sub(rest, mul(count, _HALF_PI[place]))
+    quarters = add(low, shift) if shift else low
+    half, quarter = mul(quarters, 0.5), mul(quarters, 0.25)
+    half = cast(half, DataType.DT_FP32, CastMode.CAST_FLOOR)
+    quarter = cast(quarter, DataType.DT_FP32, CastMode.CAST_FLOOR)
+    even = mul(half, -2.0)
+    sign = add(add(even, mul(quarter, 4.0)), 1.0)
+    is_odd = add(quarters, even)
+    is_even = add(mul(is_odd, -1.0), 1.0)
+    square = mul(rest, rest)
+    sine = mul(rest, _polynomial(square, _SINE_TERMS))
+    cosine = _polynomial(square, _COSINE_TERMS)
+    sine = mul(sine, is_even)
+    return mul(add(sine, mul(cosine, is_odd)), sign)
+
+
+_circle = partial(_float, parts=("mul", "sub", "add"), is_composed=True)
+
+
+@_circle()
+def sin(input: Tensor) -> Tensor:
+    """The sine of an angle in radians, in FP32; NaN of infinities."""
+    return _in_fp32(check_operand("sin", input), partial(_circular, shift=0.0))
+
+
+@_circle()
+def cos(input: Tensor) -> Tensor:
+    """The cosine of an angle in radians, in FP32; NaN of infinities."""
+    return _in_fp32(check_operand("cos", input), partial(_circular, shift=1.0))

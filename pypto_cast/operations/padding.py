@@ -34,7 +34,7 @@ _padding = partial(
 )
 
 
-@_padding(example="pypto.pad(x, [0, 1, 0, 0])")
+@_padding(opcodes={"T": "PAD"}, example="pypto.pad(x, [0, 1, 0, 0])")
 def pad(x: Tensor, padding: Sequence[int], mode: str = "constant", value: float = 0) -> Tensor:
     """Lengthen the last two dimensions by a number, to the right and below.
 
@@ -67,7 +67,7 @@ def pad(x: Tensor, padding: Sequence[int], mode: str = "constant", value: float 
     return _filled("pad", given, tuple(shape), filling)
 
 
-@_padding(is_method=True)
+@_padding(opcodes={"T": "FILLPAD"}, is_method=True)
 def fillpad(x: Tensor, mode: str = "constant", value: float = 0) -> Tensor:
     """Fill the part of a tensor of one or two dimensions that holds no data with a number.
 

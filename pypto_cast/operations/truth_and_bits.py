@@ -113,25 +113,29 @@ def logical_and(input: Tensor, other: Tensor) -> Tensor:
     return elementwise("logical_and", *tensors)
 
 
-@_bits()
+@_bits(opcodes={"TT": "BITWISEAND", "TS": "BITWISEANDS"})
 def bitwise_and(self: Tensor, other: Tensor | int) -> Tensor:
     """The bits that both have."""
     return with_number("bitwise_and", self, other, integer)
 
 
-@_bits()
+@_bits(opcodes={"TT": "BITWISEOR", "TS": "BITWISEORS"})
 def bitwise_or(input1: Tensor, input2: Tensor | int) -> Tensor:
     """The bits that either has."""
     return with_number("bitwise_or", input1, input2, integer)
 
 
-@_bits(scratch=_one_tile)
+@_bits(scratch=_one_tile, opcodes={"TT": "BITWISEXOR", "TS": "BITWISEXORS"})
 def bitwise_xor(first: Tensor, second: Tensor | int) -> Tensor:
     """The bits that one of both has."""
     return with_number("bitwise_xor", first, second, integer)
 
 
-@_bits(dtypes=on_a2_a3(*INTEGERS, DataType.DT_BOOL), example="pypto.bitwise_not(i)")
+@_bits(
+    dtypes=on_a2_a3(*INTEGERS, DataType.DT_BOOL),
+    opcodes={"T": "BITWISENOT"},
+    example="pypto.bitwise_not(i)",
+)
 def bitwise_not(self: Tensor) -> Tensor:
     """The other bits; of BOOL the other truth."""
     if isinstance(self, Tensor) and self.dtype is DataType.DT_BOOL:
@@ -139,7 +143,13 @@ def bitwise_not(self: Tensor) -> Tensor:
     return elementwise("bitwise_not", self)
 
 
-@_shift()
+@_shift(
+    opcodes={
+        "TT": "BITWISELEFTSHIFT",
+        "TS": "BITWISELEFTSHIFTS",
+        "ST": "SBITWISELEFTSHIFT",
+    }
+)
 def bitwise_left_shift(input: Tensor | int, other: Tensor | int) -> Tensor:
     """Shift INT16 or UINT16 left; a count below 0 or above 16 gives 0.
 
@@ -149,7 +159,13 @@ def bitwise_left_shift(input: Tensor | int, other: Tensor | int) -> Tensor:
     return either("bitwise_left_shift", input, other, integer)
 
 
-@_shift()
+@_shift(
+    opcodes={
+        "TT": "BITWISERIGHTSHIFT",
+        "TS": "BITWISERIGHTSHIFTS",
+        "ST": "SBITWISERIGHTSHIFT",
+    }
+)
 def bitwise_right_shift(input: Tensor | int, other: Tensor | int) -> Tensor:
     """Shift INT16 or UINT16 right, INT16 with its sign; a count below 0 or above 16 counts 16.
 

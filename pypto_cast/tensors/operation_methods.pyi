@@ -23,6 +23,8 @@ class OperationMethods:
         """See `pypto.ceil`."""
     def clone(self: _Tensor) -> _Tensor:
         """See `pypto.clone`."""
+    def cos(self: _Tensor) -> _Tensor:
+        """See `pypto.cos`."""
     def cumsum(self: _Tensor, dim: int) -> _Tensor:
         """See `pypto.cumsum`."""
     def div(self: _Tensor, other: _Tensor | int | float) -> _Tensor:
@@ -65,6 +67,8 @@ class OperationMethods:
         """See `pypto.scatter_update`."""
     def sigmoid(self: _Tensor) -> _Tensor:
         """See `pypto.sigmoid`."""
+    def sin(self: _Tensor) -> _Tensor:
+        """See `pypto.sin`."""
     def softmax(self: _Tensor, dim: int) -> _Tensor:
         """See `pypto.softmax`."""
     def sqrt(self: _Tensor) -> _Tensor:

@@ -43,9 +43,9 @@ def of_result(
     Raises:
         PlanError: an operation that is not planned with such an operand.
     """
-    if not any(each.is_open for each in operands):
-        return ()
     work = TILE_OPCODES[opcode].work if opcode in TILE_OPCODES else None
+    if work is TileWork.PAD or not any(each.is_open for each in operands):
+        return ()
     if work not in _BY_ELEMENTS or any(len(each.shape) != len(shape) for each in operands):
         raise PlanError(f"{place}: extents known only when the kernel runs are not planned for it")
     found: list[Scalar] = []
@@ -81,7 +81,7 @@ def inferred(
             result = own(node)
         elif node.opcode == "VIEW":
             result = tuple(map(clamped, inputs[0], node.attributes.offset, held.shape))
-        elif node.opcode in ("ASSEMBLE", "RESHAPE"):
+        elif node.opcode in ("ASSEMBLE", "RESHAPE") or work is TileWork.PAD:
             result = held.extents
         elif work is TileWork.TRANSPOSE:
             result = exchanged(inputs[0], node.attributes.axes)

@@ -182,8 +182,13 @@ def _tells_extents(node: Node) -> bool:
 
 
 def _identity(node: Node, output: int) -> tuple[str, tuple[int, ...], str, int, int]:
-    asked = replace(node.attributes, file="", line=0)
-    return node.opcode, node.inputs, repr(asked), node.subgraph, output
+    """The parts of a node that make it equal to another: of its number six decimals.
+
+    Upstream compares the text of attributes (interface/operation/operation.cpp, DumpAttr).
+    """
+    asked = replace(node.attributes, file="", line=0, scalar=None)
+    scalar = "" if node.attributes.scalar is None else f"{node.attributes.scalar:f}"
+    return node.opcode, node.inputs, f"{asked} {scalar}", node.subgraph, output
 
 
 @dataclass(frozen=True, slots=True)

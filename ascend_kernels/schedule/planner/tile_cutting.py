@@ -76,6 +76,10 @@ def _raised(tile: Shape, fmt: Format) -> tuple[TileTensor, ...]:
     return (*_rounded(tile, fmt), _widened(tile))
 
 
+def _alike(tile: Shape, fmt: Format) -> tuple[TileTensor, ...]:
+    return (TileTensor(format=fmt, shape=tile),)
+
+
 def _turned(tile: Shape, fmt: Format) -> tuple[TileTensor, ...]:
     rows, columns = round_up(tile[-2], 16), round_up(tile[-1], BLOCK_BYTES // _element_bytes(fmt))
     return (TileTensor(format=fmt, shape=(*tile[:-2], rows, columns)),)
@@ -97,7 +101,14 @@ SCRATCH: Final[Mapping[str, Scratch]] = MappingProxyType(
         "LOGICALNOT": _negated,  # interface/operation/vector/math.cpp:42
         "LOGICALAND": _both,  # interface/operation/vector/math.cpp:497
         "ROUND": _rounded,  # interface/operation/vector/math.cpp:1176
+        # interface/operation/vector/math.cpp:98, :1247
+        "SIGN": lambda tile, fmt: (TileTensor(format=FP16, shape=(_BLOCK_ELEMS * 2,)),),
+        "EXPM1": _rounded,
         "EXP2": _raised,  # interface/operation/vector/math.cpp:1089
+        # interface/operation/vector/binary.cpp, bitwise_shift.cpp
+        **dict.fromkeys(("COPYSIGN", "BITWISEXOR", "BITWISEXORS"), _alike),
+        **dict.fromkeys(("BITWISELEFTSHIFT", "BITWISERIGHTSHIFT"), _alike),
+        **dict.fromkeys(("SBITWISELEFTSHIFT", "SBITWISERIGHTSHIFT"), _alike),
         # interface/operation/vector/tensor_transformation.cpp:242
         "TRANSPOSE_VNCHWCONV": _turned,
     }
@@ -183,6 +194,12 @@ class _Cutter:
                 self._elements()
             case TileWork.TRANSPOSE:
                 self._transpose()
+            case TileWork.ACCUMULATE:
+                self._accumulate()
+            case TileWork.GATHER:
+                self._gather()
+            case TileWork.PAD:
+                self._pad()
             case _:
                 raise PlanError(f"{node.place}: how it is cut into tiles is not known")
 
@@ -256,6 +273,63 @@ class _Cutter:
             written = self._written(target, there, turned)
             outputs = [written, *self._scratch([source], extent)]
             self._operate(node.opcode, [(source, offset, extent)], outputs, node.attributes)
+
+    def _accumulate(self) -> None:
+        """Sums inside a tile, and the last of the tile before added (vector/math.cpp:611)."""
+        node = self._node
+        (source,), (target,) = node.inputs, node.outputs
+        axis, fmt = node.attributes.axis, self._regions[target].tensor.format
+        plain = replace(node.attributes, axis=-1)
+        for offset, extent in self._tiles(self._regions[target].tensor.shape):
+            origin = (0,) * len(extent)
+            inside = self._region(TileTensor(format=fmt, shape=extent))
+            summed = (inside, origin, extent)
+            written = [self._written(*summed)]
+            self._operate(node.opcode, [(source, offset, extent)], written, node.attributes)
+            if not offset[axis]:
+                self._operate(
+                    "REGISTER_COPY", [summed], [self._written(target, offset, extent)], plain
+                )
+                continue
+            last = (target, _at(offset, axis, offset[axis] - 1), _at(extent, axis, 1))
+            before = self._region(TileTensor(format=fmt, shape=extent))
+            self._operate(
+                "EXPAND", [last], [self._written(before, origin, extent)], node.attributes
+            )
+            result = [self._written(target, offset, extent)]
+            self._operate("ADD", [summed, (before, origin, extent)], result, plain)
+
+    def _gather(self) -> None:
+        """All of the axis for each tile of indices (vector/indexing.cpp:407)."""
+        node = self._node
+        (source, index), (target,) = node.inputs, node.outputs
+        axis, fmt = node.attributes.axis, self._regions[index].tensor.format
+        whole = self._regions[source].tensor.shape
+        for offset, extent in self._tiles(self._regions[target].tensor.shape):
+            steps = zip(node.tile_shape, whole, offset, strict=False)
+            size = tuple(min(step, held - first) for step, held, first in steps)
+            read = source, _at(offset, axis, 0), _at(size, axis, whole[axis])
+            elems = 2 * round_up(extent[-1], BLOCK_BYTES // _element_bytes(fmt))
+            result = self._written(target, offset, extent)
+            scratch = self._tensor(self._raw(TileTensor(format=fmt, shape=(elems,))))
+            boxes = [read, (index, offset, extent)]
+            self._operate(node.opcode, boxes, [result, scratch], node.attributes)
+
+    def _pad(self) -> None:
+        """The number alone, or behind elements, or elements alone (vector/pad.cpp:23)."""
+        node = self._node
+        (source,), (target,) = node.inputs, node.outputs
+        held = self._regions[source].tensor.shape
+        for offset, extent in self._tiles(self._regions[target].tensor.shape):
+            size = tuple(map(min, node.tile_shape, map(int.__sub__, held, offset)))
+            result = [self._written(target, offset, extent)]
+            if min(size) <= 0:
+                self._operate("VEC_DUP", [], result, node.attributes)
+                continue
+            is_inside = node.opcode == "PAD" and size == tuple(node.tile_shape[: len(size)])
+            opcode = "REGISTER_COPY" if is_inside else node.opcode
+            asked = replace(node.attributes, scalar=None) if is_inside else node.attributes
+            self._operate(opcode, [(source, offset, size)], result, asked)
 
     def _expand(self, source: int, target: int) -> int:
         """Repeat an operand of one element along an axis, one operation a tile of the result."""

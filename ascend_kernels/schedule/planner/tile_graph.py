@@ -81,8 +81,8 @@ class TileTensor:
 
     @property
     def is_open(self) -> bool:
-        """True if some of them are known only when the kernel runs."""
-        return not all(isinstance(each, int) for each in self.valid)
+        """True if it holds data in part, or in extents known only when the kernel runs."""
+        return bool(self.valid)
 
     def part(self, offset: Scalars, shape: Shape) -> Scalars:
         """The extents that hold data of a part of it; () if they are its shape."""

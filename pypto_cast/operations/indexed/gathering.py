@@ -42,6 +42,7 @@ _reading = partial(
     dtypes=on_a2_a3(*(d for d in COPIED if d.number_format.bits > 8)),
     instruction="vgather; scalar copies for INT64 indices",
     source="pypto tileop/vector/gather.h: TgatherElement",
+    opcodes={"TT": "GATHER_ELEMENT"},
     example="pypto.gather(x, 1, at)",
     is_method=True,
 )

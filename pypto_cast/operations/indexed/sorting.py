@@ -212,6 +212,7 @@ def _sorted(name: str, rows: Enclosure, count: int, *, descending: bool) -> Sort
     "integers in INT32",
     fidelity=Fidelity.ASSUMED,
     assumes=(ASSUME_RNE, ASSUME_GRADUAL_UNDERFLOW, ASSUME_SUM_ORDER),
+    opcodes={"T": "CUM_SUM"},
     example="pypto.cumsum(x, 1)",
     is_method=True,
 )

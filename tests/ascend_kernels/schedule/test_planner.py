@@ -23,7 +23,7 @@ from ascend_kernels.schedule.parts import Body, Branch, ControlStep, Leaf, Loop,
 from ascend_kernels.schedule.planner.tile_graph import PlanError
 from ascend_kernels.schedule.reader.upstream_dump import CHIP
 from ascend_kernels.schedule.schedule import Schedule
-from benchmarks.schedule_comparison import at_lines_of, computing, leaf_in, tasks_of
+from ascend_kernels.schedule.schedule_differences import at_lines_of, computing, leaf_in, tasks_of
 from pypto_cast.kernel.jit import Kernel
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

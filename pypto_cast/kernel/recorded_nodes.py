@@ -1,0 +1,305 @@
+"""The operations of a recording as nodes over whole tensors, each as upstream's compiler takes it.
+
+What an operation is turned into is in the column `opcodes` of its row. Paths below are those of
+upstream pypto at tag r0.2.0, framework/src/interface/operation.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import PurePath
+from typing import Any
+
+from ascend_kernels.schedule.parts import Scalars
+from ascend_kernels.schedule.planner.open_extents import of_result
+from ascend_kernels.schedule.planner.tile_graph import (
+    Attributes,
+    Node,
+    PlanError,
+    TileTensor,
+    exchanged,
+)
+from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
+from pypto_cast.kernel.loop_runs import Slots
+from pypto_cast.operations.operation_rows import ROWS
+from pypto_cast.operations.scalar_operands import Constant, is_element
+from pypto_cast.options.releases import RELEASES, ReleaseName
+from pypto_cast.recording.steps import Call
+from pypto_cast.tensors.symbolic import scalar_of
+from pypto_cast.tensors.tensor import Tensor
+from simulator.numbers.formats import Format
+from tiling.grid import Shape
+
+
+class RecordedNodes:
+    """The nodes and tensors of a recording so far."""
+
+    def __init__(
+        self,
+        assignments: Sequence[tuple[str, range]],
+        release: ReleaseName,
+        parameters: int,
+        slots: Slots,
+    ) -> None:
+        self._assignments = assignments
+        self._slots = slots
+        self.open_axes: set[tuple[str, int]] = set()
+        self.whole: set[str] = set()
+        self._count = parameters
+        self._lists = RELEASES[release].run_in_fp32
+        self.wide: dict[int, frozenset[Format]] = {}
+        self._nodes: list[Node] = []
+        self._tensors: list[TileTensor] = []
+        self._values: dict[int, int] = {}
+        self._kept: dict[int, Tensor] = {}  # an id is a tensor's own as long as the tensor lives
+        self._parameters: dict[str | int, int] = {}
+        self._outputs: dict[int, str] = {}
+        self._written: dict[str | int, int] = {}
+        self._boxes: dict[str | int, list[tuple[Shape, Shape]]] = {}
+        self._lines: dict[int, int] = {}
+        self._numbered: dict[int, list[tuple[int, ...]]] = {}
+        self._checked = 0
+
+    def _format(self, tensor: int) -> Format:
+        return self._tensors[tensor].format
+
+    def _value(self, call: Call, tensor: Tensor) -> int:
+        if id(tensor) in self._values:
+            return self._values[id(tensor)]
+        operation = call.operation.__name__
+        buffer = tensor.writable()
+        if buffer is not None and buffer.is_given:
+            key: str | int = tensor.name
+            valid = self._note(tensor)
+        else:
+            key = self._slots.number(tensor)
+            valid = self._slots.extents(key, tuple(map(int, tensor.shape)))
+            self._slots.read.setdefault(key, f"{operation} {call.place}")
+        if key in self._written or key in self._outputs.values():
+            name = tensor.name or "a tensor"
+            raise PlanError(f"{operation} {call.place}: {name} is read after it was written to")
+        self._parameters[key] = self._new(call, tensor, valid)
+        return self._parameters[key]
+
+    def _note(self, tensor: Tensor) -> Scalars:
+        """The extents of a parameter; the axes of those known only when the kernel runs."""
+        extents = tuple(map(scalar_of, tensor.shape))
+        axes = [k for k, each in enumerate(extents) if not isinstance(each, int)]
+        self.open_axes.update((tensor.name, axis) for axis in axes)
+        return extents if axes else ()
+
+    def _new(self, call: Call, tensor: Tensor, valid: Scalars = ()) -> int:
+        shape = tuple(map(int, tensor.shape))
+        made = TileTensor(
+            format=tensor.dtype.number_format, shape=shape, valid=() if valid == shape else valid
+        )
+        self._tensors.append(made)
+        self._kept[id(tensor)] = tensor
+        self._values[id(tensor)] = len(self._tensors) - 1
+        return len(self._tensors) - 1
+
+    def _add(
+        self,
+        call: Call,
+        name: str,
+        opcode: str,
+        operands: Iterable[Tensor],
+        valid: Scalars | None = None,
+        **asked: Any,
+    ) -> None:
+        inputs = [self._value(call, each) for each in operands]
+        self._node(call, name, opcode, inputs, valid=valid, **asked)
+
+    def _node(
+        self,
+        call: Call,
+        name: str,
+        opcode: str,
+        inputs: Sequence[int],
+        result: int | None = None,
+        *,
+        valid: Scalars | None = None,
+        tile_shape: Shape = (),
+        **asked: Any,
+    ) -> None:
+        """Add a node; its result is the call's unless it is said."""
+        if valid is None:
+            valid = self._extents(call, opcode, inputs)
+        if result is None:
+            result = self._new(call, call.result, valid)
+        number = len(self._nodes)
+        self._lines[result] = call.line
+        self._nodes.append(
+            Node(
+                opcode=opcode,
+                number=number,
+                inputs=tuple(inputs),
+                outputs=(result,),
+                attributes=Attributes(file=PurePath(call.file).name, line=call.line, **asked),
+                tile_shape=tile_shape or tuple(call.settings.vec_tile_shapes),
+            )
+        )
+        dtypes = self._lists.get(name, ())
+        self.wide[number] = frozenset(each.number_format for each in dtypes)
+
+    def _extents(self, call: Call, opcode: str, inputs: Sequence[int]) -> Scalars:
+        """Those of a result; an argument that is no view is taken at the length that was given."""
+        for name, tensor in self._parameters.items():
+            if tensor in inputs and isinstance(name, str):
+                self.whole.add(name)
+                self._tensors[tensor] = replace(self._tensors[tensor], valid=())
+        operands = [self._tensors[each] for each in inputs]
+        shape = tuple(map(int, call.result.shape))
+        return of_result(f"{opcode} {call.place}", opcode, operands, shape)
+
+    def _between(self, held: TileTensor, shape: Sequence[int]) -> int:
+        """A tensor of an operation's own, between its nodes."""
+        self._tensors.append(TileTensor(format=held.format, shape=tuple(shape)))
+        return len(self._tensors) - 1
+
+    def _elementwise(self, call: Call, name: str, *operands: Any, dtype: object = None) -> None:
+        row = ROWS[name]
+        tensors = [each for each in operands if isinstance(each, Tensor)]
+        numbers = [each for each in operands if isinstance(each, Constant)]
+        kinds = "".join("T" if isinstance(each, Tensor) else "S" for each in operands)
+        opcode = row.opcodes.get(kinds)
+        if opcode is None or len(numbers) > 1:
+            raise PlanError(f"{name} {call.place}: no tile opcode is known for these operands")
+        scalar = row.implied_scalar
+        for number in numbers:
+            if not isinstance(number.value, (int, float)):
+                raise PlanError(f"{name} {call.place}: a number read from data is not planned")
+            scalar = float(number.value)
+        rank = len(call.result.shape)
+        inputs = [self._of_rank(call, self._value(call, each), rank) for each in tensors]
+        function = name if "CMP" in opcode else ""
+        self._node(call, name, opcode, inputs, scalar=scalar, function=function)
+
+    def _of_rank(self, call: Call, operand: int, rank: int) -> int:
+        """An operand with as many dimensions as the result (vector/binary.cpp:32)."""
+        held = self._tensors[operand]
+        missing = rank - len(held.shape)
+        if not missing:
+            return operand
+        widened = self._between(held, (1,) * missing + held.shape)
+        self._node(call, "reshape", ROWS["reshape"].opcodes["T"], [operand], widened)
+        return widened
+
+    def _reduced(self, call: Call, name: str, x: Tensor, axis: int) -> None:
+        self._add(call, name, ROWS[name].opcodes["T"], [x], axis=axis)
+
+    def _full(self, call: Call, size: object, fill_value: Any, dtype: object, **_: object) -> None:
+        value = fill_value.value if is_element(fill_value) else fill_value
+        if not isinstance(value, (int, float)):
+            raise PlanError(f"full {call.place}: a number read from data is not planned")
+        self._add(call, "full", ROWS["full"].opcodes["S"], [], scalar=float(value))
+
+    def _reshape(self, call: Call, input: Tensor, *_: object, **named: object) -> None:
+        self._add(call, "reshape", ROWS["reshape"].opcodes["T"], [input])
+
+    def _expand(self, call: Call, input: Tensor, *_: object, **named: object) -> None:
+        pairs = zip(input.shape, call.result.shape, strict=True)
+        axis = next((k for k, (before, after) in enumerate(pairs) if before != after), -1)
+        self._add(call, "expand_clone", ROWS["expand_clone"].opcodes["T"], [input], axis=axis)
+
+    def _concat(self, call: Call, tensors: Sequence[Tensor], dim: int = 0) -> None:
+        """A copy of each operand, assembled in one tensor, and that in the result.
+
+        Source: vector/tensor_transformation.cpp:642; the copies vanish again.
+        """
+        inputs = [self._value(call, each) for each in tensors]
+        result = self._new(call, call.result)
+        held = self._tensors[result]
+        whole = self._between(held, held.shape)
+        pieces, offset, place = [], [0] * len(held.shape), dim % len(held.shape)
+        first = len(self._nodes)
+        for operand in inputs:
+            self._numbered[len(self._nodes)] = []
+            pieces.append((self._between(held, self._tensors[operand].shape), tuple(offset)))
+            self._node(call, "concat", "REGISTER_COPY", [operand], pieces[-1][0])
+            offset[place] += self._tensors[operand].shape[place]
+        self._numbered[first] = [(result,), tuple(each for each, _ in pieces), (whole,)]
+        for piece, start in pieces:
+            self._tensors[piece] = replace(self._tensors[piece], raw_shape=held.shape)
+            self._node(call, "concat", "ASSEMBLE", [piece], whole, offset=start)
+        origin = (0,) * len(held.shape)
+        self._node(call, "concat", "ASSEMBLE", [whole], result, offset=origin)
+
+    def _transpose(self, call: Call, input: Tensor, dim0: int, dim1: int) -> None:
+        """Rows go out of UB to where they belong; the last axis is exchanged inside UB.
+
+        Where it is exchanged with one that is not beside it, that one is brought there on the way
+        in, and away on the way out (vector/tensor_transformation.cpp:301).
+        """
+        rank = len(input.shape)
+        axes = sorted((dim0 % rank, dim1 % rank))
+        tile = tuple(call.settings.vec_tile_shapes)
+        if axes[1] != rank - 1:
+            steps = [("TRANSPOSE_MOVEOUT", axes)]
+        elif axes[0] == rank - 2:
+            steps = [("TRANSPOSE_VNCHWCONV", axes)]
+        else:
+            steps = [
+                ("TRANSPOSE_MOVEIN", [rank - 3, rank - 2]),
+                ("TRANSPOSE_VNCHWCONV", [rank - 2, rank - 1]),
+                ("TRANSPOSE_MOVEOUT", [rank - 3, rank - 2]),
+            ]
+        operand = self._value(call, input)
+        for opcode, swapped in steps:
+            held = self._tensors[operand]
+            is_last = opcode == steps[-1][0]
+            result = None if is_last else self._between(held, exchanged(held.shape, swapped))
+            self._node(
+                call, "transpose", opcode, [operand], result, tile_shape=tile, axes=tuple(swapped)
+            )
+            operand, tile = self._nodes[-1].outputs[0], exchanged(tile, swapped)
+
+    def _cast(
+        self,
+        call: Call,
+        input: Tensor,
+        dtype: object,
+        mode: CastMode = CastMode.CAST_NONE,
+        satmode: SaturationMode | None = None,
+    ) -> None:
+        chosen = satmode or call.settings.default_satmode
+        saturate = chosen is SaturationMode.ON
+        self._add(call, "cast", "CAST", [input], mode=mode.round_mode, saturate=saturate)
+
+    def _accumulate(self, call: Call, input: Tensor, dim: int) -> None:
+        """Sums along the last axis of several are those along the one before, transposed.
+
+        Source: vector/math.cpp:736.
+        """
+        rank = len(input.shape)
+        axis, tile = dim % rank, tuple(call.settings.vec_tile_shapes)
+        if rank == 1 or input.dtype is not DataType.DT_FP32:
+            raise PlanError(f"cumsum {call.place}: planned of FP32 in two dimensions or more")
+        operand, opcode = self._value(call, input), ROWS["cumsum"].opcodes["T"]
+        if axis < rank - 1:
+            self._node(call, "cumsum", opcode, [operand], axis=axis)
+            return
+        swapped = (rank - 2, rank - 1)
+        turned, held = exchanged(tile, swapped), self._tensors[operand]
+        for step, asked in (
+            ("TRANSPOSE_VNCHWCONV", {"tile_shape": tile, "axes": swapped}),
+            (opcode, {"tile_shape": turned, "axis": rank - 2}),
+        ):
+            result = self._between(held, exchanged(held.shape, swapped))
+            self._node(call, "cumsum", step, [operand], result, **asked)
+            operand = result
+        back = "TRANSPOSE_VNCHWCONV"
+        self._node(call, "cumsum", back, [operand], tile_shape=turned, axes=swapped)
+
+    def _gather(self, call: Call, input: Tensor, dim: int, index: Tensor) -> None:
+        axis = dim % len(input.shape)
+        self._add(call, "gather", ROWS["gather"].opcodes["TT"], [input, index], axis=axis)
+
+    def _pad(self, call: Call, x: Tensor, *given: object, **named: object) -> None:
+        name = call.operation.__name__
+        asked = inspect.signature(call.operation).bind(x, *given, **named)
+        asked.apply_defaults()
+        number = float(asked.arguments["value"])
+        self._add(call, name, ROWS[name].opcodes["T"], [x], scalar=number)
