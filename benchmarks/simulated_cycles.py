@@ -85,9 +85,10 @@ _SWEEP: Final = tuple(itertools.product((4, 8, 16, 32, 64, 128), (64, 128, 256, 
 _MODULE: Final = '''\
 """Cycles of tile operations, as the simulator in upstream's wheel counts them; by no device.
 
-Written by `python -m benchmarks.simulated_cycles --write` on {date} at revision {revision}, from
-the timelines of pipes of pypto {release} (the device of its model is an Ascend910B2): {kernels}
-kernels, {operations} different sizes of operations; the forms miss {off} by more than 2 cycles.
+Written by `python -m benchmarks.simulated_cycles --write` on {date} at revision {revision},
+from the timelines of pipes of pypto {release} (the device of its model is an Ascend910B2):
+{kernels} kernels, {operations} different sizes of operations, of which the forms miss {off} by more
+than 2 cycles.
 """
 
 from __future__ import annotations
@@ -358,7 +359,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             simulated, groups, files, itertools.repeat(dumps), itertools.repeat(chosen.python)
         )
         results = [each for each in jobs if isinstance(each, Simulated)]
-    by_group = {name: [x for x in results if x.group == name] for name in dict.fromkeys(groups)}
+    _report(results, len(files), write=chosen.write)
+    return 0
+
+
+def _report(results: Sequence[Simulated], files: int, *, write: bool) -> None:
+    """Fit the table, write it if wanted, and print the correlations."""
+    groups = ("calibration", "written", *_SWEPT)
+    by_group = {name: [x for x in results if x.group == name] for name in groups}
     halves = [by_group["written"][start::2] for start in (0, 1)]
     swept = list(itertools.chain.from_iterable(by_group[name] for name in _SWEPT))
     fit = [*by_group["calibration"], *halves[0]]
@@ -370,7 +378,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         abs((forms[opcode, dtype].cycles(sheets, size) or 0) - cycles) > 2
         for opcode, dtype, sheets, size, cycles in sizes
     )
-    if chosen.write:
+    if write:
         text = _MODULE.format(
             **{"date": date, "revision": revision, "release": RELEASE, "kernels": len(fit)},
             **{"operations": len(sizes), "off": off},
@@ -379,7 +387,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Path(cycle_table.__file__).write_text(text, encoding="utf-8")
     print("# Cycles of tasks beside upstream's simulator\n")
     print(
-        f"{date}, revision {revision}, pypto {RELEASE}: {len(results)} of {len(files)} kernels "
+        f"{date}, revision {revision}, pypto {RELEASE}: {len(results)} of {files} kernels "
         f"compiled and simulated; {len(rows)} forms fitted to {len(sizes)} sizes of operations, "
         f"which they miss {off} times by more than 2 cycles\n"
     )
@@ -398,7 +406,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(markdown([_compared(name, by_group[name], forms, one_leaf=False) for name in _SWEPT]))
     print("\nThe models tasks and loop of one kernel in tile shapes:\n")
     print(markdown([_models("cast_f", by_group["cast_f"], forms)]))
-    return 0
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ FORMS: Final = forms_of(ROWS)
 
 
 def measured_size(operation: TileOperation) -> tuple[str, int, int] | None:
-    """What decides the cycles: dtype, sheets and bytes of a sheet; None without a tile in UB.
+    """The size that decides the cycles: dtype, sheets, bytes of a sheet; None without a tile in UB.
 
     The dtype is that of the first operand, the sheet the last two axes of the smallest operand,
     scratch included, with the elements of the first. A tile of one axis counts as one element.
@@ -156,17 +156,22 @@ def body_cycles(body: Body, cycles: Sequence[int], cores: int) -> int:
             waits[successor] += 1
     ready = deque((0, place) for place, count in enumerate(waits) if not count)
     running: list[tuple[int, int]] = []
+    free = [0] * cores
     handed = resolved = 0
     while ready or running:
-        start = max(ready[0][0], handed) if ready and len(running) < cores else None
+        start = max(ready[0][0], handed, free[0]) if ready and free else None
         if start is not None and (not running or start <= max(running[0][0], resolved)):
             _, place = ready.popleft()
             leaf = body.tasks[place].leaf
-            handed = start + (0 if leaf is None else _HAND_OUT_CYCLES)
+            if leaf is not None:
+                heapq.heappop(free)
+                handed = start + _HAND_OUT_CYCLES
             heapq.heappush(running, (start + (0 if leaf is None else cycles[leaf]), place))
             continue
         end, place = heapq.heappop(running)
         resolved = max(resolved, end)
+        if body.tasks[place].leaf is not None:
+            heapq.heappush(free, resolved)
         successors = body.tasks[place].successors
         resolved += 0 if successors else _RESOLVE_CYCLES  # the end of the body waits for it
         for successor in successors:
