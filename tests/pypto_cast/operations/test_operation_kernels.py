@@ -285,9 +285,8 @@ def test_a_sign_is_one_zero_or_minus_one(dtype: np.dtype) -> None:
 
 @pytest.mark.parametrize("name", ["sin", "cos", "expm1", "log1p"])
 def test_a_function_composed_in_fp32_is_right_to_the_last_bit_of_fp16(name: str) -> None:
-    x = (np.linspace(-10, 10, 96) if name in ("sin", "cos") else np.linspace(0.25, 6, 96)).astype(
-        np.float16
-    )
+    ends = (-10, 10) if name in ("sin", "cos") else (0.25, 6)
+    x = np.linspace(*ends, 96).astype(np.float16)
     found = getattr(pypto, name)(pypto.from_numpy(x)).numpy()
     expected = getattr(np, name)(x.astype(np.float64)).astype(np.float16)
     np.testing.assert_array_equal(found.view(np.uint16), expected.view(np.uint16))
