@@ -38,8 +38,8 @@ import pypto_cast as pypto
 from ascend_kernels.schedule.planner.tile_graph import PlanError
 from ascend_kernels.schedule.reader.upstream_dump import CHIP, DumpError
 from ascend_kernels.schedule.schedule import RELEASE, Schedule
+from ascend_kernels.schedule.schedule_differences import PARTS, differences, has_spill
 from benchmarks.measuring import Row, date_and_revision, markdown
-from benchmarks.schedule_comparison import PARTS, differences, has_spill
 from benchmarks.upstream_kernels import DTYPES, Written, drawn_chain, written, written_body
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.testing.possible import assert_possible
@@ -141,7 +141,7 @@ def judged(case: Case, dumps: Path, python: str | None) -> Result:
     kernel = runpy.run_path(str(file), run_name=name)[case.kernel.name]
     spills = other is not None and has_spill(other)
     try:
-        planned = _planned(kernel, case.kernel, other)
+        planned = planned_kernel(kernel, case.kernel, other)
     except (PlanError, AttributeError, TypeError, ValueError) as error:  # of the tensor level too
         return Result(case=case, verdict=Verdict.REFUSED, why=_reason(error), spills=spills)
     parts = differences(planned, other) if other else ()
@@ -160,7 +160,8 @@ def _reason(error: BaseException) -> str:
     return re.sub(r"^\S+( leaf \d+)?: | at \S+:\d+( in \w+)?| \(\S+:\d+\)", "", text)[:200]
 
 
-def _planned(kernel: Kernel, of: Written, other: Schedule | None) -> Schedule:
+def planned_kernel(kernel: Kernel, of: Written, other: Schedule | None) -> Schedule:
+    """Plan a kernel as the wheel compiles it; with its schedule, for arrays that fit that."""
     given = (
         [pypto.tensor(list(shape), getattr(pypto, DTYPES[dtype])) for shape, dtype in of.tensors]
         if other is None

@@ -10,6 +10,7 @@ import contextlib
 import functools
 import importlib
 import importlib.util
+import inspect
 import os
 import re
 import runpy
@@ -22,11 +23,13 @@ from typing import Any, Final
 import pytest
 
 import pypto_cast as pypto
-from benchmarks.upstream_kernels import Written
+from benchmarks.upstream_kernels import Written, tensors_of
 
 _REPOSITORY: Final = Path(__file__).resolve().parents[1]
 _REQUESTS: Final = "npu_requests"
 _TEST: Final = re.compile(r"^def te\w*\(", re.M)
+_RESULT_CHECK: Final = re.compile(r"compare|assert_\w+")
+"""Functions by which drivers check results, which nobody computes here."""
 _MAIN: Final = '__name__ == "__main__"'
 _PYTEST: Final = (
     *("-q", "--import-mode=importlib", "--noconftest", "-p", "no:cacheprovider", "-c", os.devnull),
@@ -47,6 +50,13 @@ def reached(accepts):
 def model():
     reached(lambda run, given, named: run(*given, **named) is None)
 """
+_CALLED: Final = """\
+import runpy
+import sys
+
+sys.path.insert(0, {folder!r})
+{name} = runpy.run_path({file!r})[{name!r}]
+"""
 Call = tuple[Any, tuple[Any, ...], Mapping[str, Any]]
 Accepts = Callable[[Callable[..., None], tuple[Any, ...], Mapping[str, Any]], bool]
 _FRACTAL_NZ: Final = 29
@@ -54,15 +64,15 @@ _MOST_CALLS: Final = 3
 """So many calls of the kernel are tried."""
 
 
-def driven(id: str, kernel: str, folders: Sequence[Path]) -> Iterator[Written]:
-    """The files that call a kernel of a model as its drivers do, one for each checkout that has it.
+def driven(row: Mapping[str, str], folders: Sequence[Path]) -> Iterator[Written]:
+    """The files that call a kernel of a model as its drivers do, one for each checkout that has it;
+    behind each, where the row has tensors alone, one that calls it with these.
 
     Args:
-        id: of the row.
-        kernel: its path in a checkout and its name, as "models/a.py:make.kernel".
+        row: of the list; its kernel is a path in a checkout and a name, as "models/a.py:make.it".
         folders: the checkouts.
     """
-    path, _, name = kernel.partition(":")
+    id, (path, _, name) = row["id"], row["kernel"].partition(":")
     for place, root in enumerate(folders):
         file = root / path
         if file.is_file() and f"def {name.rpartition('.')[2]}(" in file.read_text("utf-8"):
@@ -70,6 +80,10 @@ def driven(id: str, kernel: str, folders: Sequence[Path]) -> Iterator[Written]:
                 repository=str(_REPOSITORY), file=str(file), name=name, root=str(root)
             )
             yield Written(id=f"{id}.{place}", name="model", text=text, tensors=())
+            with contextlib.suppress(ValueError):
+                if name.isidentifier() and (tensors := tensors_of(row["shape"])):
+                    text = _CALLED.format(folder=str(file.parent), file=str(file), name=name)
+                    yield Written(id=f"{id}.{place}.row", name=name, text=text, tensors=tensors)
 
 
 def drivers_of(file: Path, root: Path) -> list[Path]:
@@ -123,7 +137,8 @@ def call_of(file: Path, name: str, root: Path, accepts: Accepts) -> Call:
                     runpy.run_path(str(path), run_name="__main__")
         kind.__call__ = real
     if reached.call is None:
-        raise RuntimeError(f"no driver of it calls it as wanted: {reached.error}")
+        why = reached.refusal or reached.error
+        raise RuntimeError(f"no driver of it calls it as wanted: {why}")
     return reached.call
 
 
@@ -182,6 +197,7 @@ class _Reached:
         self._calls = 0
         self.call: Call | None = None
         self.error = "none fails"
+        self.refusal = ""
 
     @property
     def keep(self) -> Callable[..., None]:
@@ -192,9 +208,16 @@ class _Reached:
             name = function.__qualname__.replace("<locals>.", "")
             if (function.__code__.co_filename, name) == self._wanted:
                 self._calls += 1
-                if self._calls <= _MOST_CALLS and self._accepts(
-                    functools.partial(self._run, kernel), given, named
-                ):
+                given = tuple(map(_dense, given))
+                named = {key: _dense(value) for key, value in named.items()}
+                try:
+                    accepted = self._calls <= _MOST_CALLS and self._accepts(
+                        functools.partial(self._run, kernel), given, named
+                    )
+                except Exception as error:
+                    self.refusal = self.refusal or _line(error)
+                    raise
+                if accepted:
                     self.call = kernel, given, named
                 if self.call or self._calls >= _MOST_CALLS:
                     pytest.exit("the kernel is reached")
@@ -202,7 +225,11 @@ class _Reached:
         return call
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Run those too that wait for a device or are large, after the others."""
+        """Run those too that wait for a device or are large, after the others; no result is
+        checked, for kernels that are not wanted compute none.
+        """
+        for space in [vars(item.module) for item in items if isinstance(item, pytest.Function)]:
+            space.update((each, _nothing) for each in list(space) if _RESULT_CHECK.fullmatch(each))
         items.sort(key=lambda item: any("skip" in each.name for each in item.iter_markers()))
         for item in items:
             item.own_markers = [each for each in item.own_markers if "skip" not in each.name]
@@ -219,7 +246,20 @@ class _Reached:
             yield
         except (Exception, SystemExit) as error:
             if self.error == "none fails":
-                self.error = f"{type(error).__name__}: {error}".partition("\n")[0]
+                self.error = _line(error)
+
+
+def _line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}".partition("\n")[0]
+
+
+def _dense(value: Any) -> Any:
+    """A tensor as an NPU has it once it was copied there; anything else as it is."""
+    return value.contiguous() if hasattr(value, "is_contiguous") else value
+
+
+def _nothing(*_: object, **__: object) -> None:
+    """Check nothing."""
 
 
 def _module(name: str) -> Any:
@@ -241,7 +281,7 @@ def _options() -> Iterator[str]:
 
 
 def _drop_unknown(known: set[str]) -> None:
-    """Have the wheel go without the options of later releases."""
+    """Have the wheel go without the options and arguments of later releases."""
 
     def kept(group: str, values: Mapping[str, Any]) -> dict[str, Any]:
         return {
@@ -251,13 +291,16 @@ def _drop_unknown(known: set[str]) -> None:
             and (not isinstance(value, dict) or all(isinstance(key, int) for key in value))
         }
 
-    def dropping(function: Callable[..., Any]) -> Callable[..., Any]:
+    def dropping(function: Callable[..., Any], real: Callable[..., Any]) -> Callable[..., Any]:
+        names = inspect.signature(real).parameters
+
         def call(*given: Any, **options: Any) -> Any:
-            for name, value in options.items():
+            taken = {name: value for name, value in options.items() if name in names}
+            for name, value in taken.items():
                 group, found, _ = name.partition("_options")
                 if found and isinstance(value, dict):
-                    options[name] = kept(group, value)
-            return function(*given, **options)
+                    taken[name] = kept(group, value)
+            return function(*given, **taken)
 
         return call
 
@@ -266,8 +309,10 @@ def _drop_unknown(known: set[str]) -> None:
 
     if not known:
         return
-    for owner, name in ((pypto, "options"), (pypto.frontend, "jit")):
-        vars(owner)[name] = dropping(vars(owner)[name])
+    options, frontend = vars(pypto)["options"], pypto.frontend
+    vars(pypto)["options"] = dropping(options, options)
+    real = importlib.import_module("pypto.frontend.parser.entry").jit  # the driver's takes anything
+    vars(frontend)["jit"] = dropping(frontend.jit, real)
     for name in list(vars(pypto)):
         if found := re.fullmatch(r"set_(\w+)_options", name):
             vars(pypto)[name] = setting(found[1], vars(pypto)[name])

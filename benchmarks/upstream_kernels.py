@@ -124,7 +124,7 @@ def written(name: str, shapes: str, tile: str) -> Written:
         ValueError: there is no such family, or an argument is no tensor.
     """
     found = [(match, body) for key, body in FAMILIES.items() if (match := re.fullmatch(key, name))]
-    tensors = tuple(map(_tensor, shapes.split()))
+    tensors = tensors_of(shapes)
     if not found or not tile:
         raise ValueError("its name and its columns do not say what it computes")
     match, body = found[-1]
@@ -137,8 +137,9 @@ def written(name: str, shapes: str, tile: str) -> Written:
 
 def written_body(row: Mapping[str, str]) -> Written:
     """The kernel of a row that has its statements itself, in the column body."""
-    tensors = tuple(map(_tensor, row["shape"].split()))
-    return _written(row["id"], tensors, row["tile"], row["body"].replace("; ", "\n"))
+    return _written(
+        row["id"], tensors_of(row["shape"]), row["tile"], row["body"].replace("; ", "\n")
+    )
 
 
 def _written(name: str, tensors: Sequence[Tensor], tile: str, body: str) -> Written:
@@ -153,6 +154,15 @@ def _written(name: str, tensors: Sequence[Tensor], tile: str, body: str) -> Writ
         body="\n".join(f"    {line}" for line in body.splitlines()),
     )
     return Written(id=name, name=name, text=text, tensors=tuple(tensors))
+
+
+def tensors_of(shapes: str) -> tuple[Tensor, ...]:
+    """The arguments of a row, written as "64x256:float32 64x1:int8".
+
+    Raises:
+        ValueError: one is no tensor.
+    """
+    return tuple(map(_tensor, shapes.split()))
 
 
 def _tensor(text: str) -> Tensor:

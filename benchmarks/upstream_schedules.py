@@ -54,8 +54,8 @@ from simulator.numbers.formats import FloatFormat
 
 MODELS: Final = "PYPTO_CAST_MODELS"
 """Checkouts of upstream's repository, as a PATH."""
-COMPILE_SECONDS: Final = 300
-JUDGE_SECONDS: Final = 150
+SECONDS: Final = 300
+"""For compiling, and for reading and executing."""
 JUDGE_BYTES: Final = 8 << 30
 _FIRST: Final = 20261123
 
@@ -88,7 +88,9 @@ class Result:
     doubts: int = 0
 
 
-def tried(row: Mapping[str, str], folders: Sequence[Path], python: str, dumps: Path) -> Result:
+def tried(
+    row: Mapping[str, str], folders: Sequence[Path], python: str, dumps: Path, seconds: int
+) -> Result:
     """Write, compile, read, execute and compare one kernel of the list.
 
     Args:
@@ -96,20 +98,22 @@ def tried(row: Mapping[str, str], folders: Sequence[Path], python: str, dumps: P
         folders: checkouts with the models.
         python: the interpreter with upstream's wheel.
         dumps: keeps dumps; one that is there is not made again.
+        seconds: the limit for compiling, and for reading and executing.
     """
     if ":" in row["kernel"]:
         result = Result(id=row["id"], status=Status.NOT_WRITTEN, why="no checkout has it")
-        for kernel in driven(row["id"], row["kernel"], folders):
-            found = _tried(kernel, python, dumps)
-            result = replace(found, id=row["id"], why=_inside(folders, found.why))
-            if result.leaves:
+        for kernel in driven(row, folders):
+            found = _tried(kernel, python, dumps, seconds)
+            if found.leaves or not kernel.tensors:  # the reason is the driver's
+                result = replace(found, id=row["id"], why=_inside(folders, found.why))
+            if found.leaves:
                 break
         return result
     try:
         kernel = written(row["id"], row["shape"], row["tile"])
     except ValueError as error:
         return Result(id=row["id"], status=Status.NOT_WRITTEN, why=str(error))
-    return _tried(kernel, python, dumps)
+    return _tried(kernel, python, dumps, seconds)
 
 
 def _inside(folders: Sequence[Path], text: str) -> str:
@@ -118,39 +122,38 @@ def _inside(folders: Sequence[Path], text: str) -> str:
     return re.sub(rf"[^\s'\"]*/(?:{names})/", "", text)
 
 
-def _tried(kernel: Written, python: str, dumps: Path) -> Result:
+def _tried(kernel: Written, python: str, dumps: Path, seconds: int) -> Result:
     """Compile, read, execute and compare one kernel."""
     file, dump = dumps / f"{kernel.id}.py", dumps / kernel.id
     file.write_text(kernel.text, encoding="utf-8")
     refused = dumps / f"{kernel.id}.refused"
     if not dump.exists() and not refused.exists():
         try:
-            compile_kernel(
-                file, kernel.name, kernel.tensors, dump, python=python, seconds=COMPILE_SECONDS
-            )
+            compile_kernel(file, kernel.name, kernel.tensors, dump, python=python, seconds=seconds)
         except WheelError as error:
             refused.write_text(str(error), encoding="utf-8")
     if refused.exists():
         why = refused.read_text(encoding="utf-8").replace(f"{file}: ", "")
         return Result(id=kernel.id, status=Status.NOT_COMPILED, why=why)
-    return _in_child(kernel, file, dump)
+    return _in_child(kernel, file, dump, seconds)
 
 
-def _in_child(kernel: Written, file: Path, dump: Path) -> Result:
+def _in_child(kernel: Written, file: Path, dump: Path, seconds: int) -> Result:
     """Judge in a process with limits."""
     context = multiprocessing.get_context("forkserver")  # a fork of threads may never end
     receiver, sender = context.Pipe(duplex=False)
     child = context.Process(target=_send, args=(sender, kernel, file, dump))
     child.start()
     sender.close()
-    found = Result(id=kernel.id, status=Status.TOO_LONG, why=f"{JUDGE_SECONDS} s")
-    deadline = time.monotonic() + JUDGE_SECONDS
+    found, why = Result(id=kernel.id, status=Status.TOO_LONG), f"{seconds} s"
+    deadline = time.monotonic() + seconds
     try:
         while receiver.poll(max(deadline - time.monotonic(), 0)):
             found = receiver.recv()
     except EOFError:
-        if found.status is Status.TOO_LONG:
-            found = replace(found, why=f"ended within {JUDGE_BYTES >> 30} GB")
+        why = f"ended within {JUDGE_BYTES >> 30} GB"
+    if found.status is Status.TOO_LONG:
+        found = replace(found, why=found.why or why)
     child.kill()
     child.join()
     return found
@@ -195,8 +198,7 @@ def judged(
     if not schedule.bodies:
         why = _reasons(schedule)
         return Result(id=kernel.id, status=Status.NOT_EXECUTED, why=why, leaves=f"0 of {count}")
-    why = f"{JUDGE_SECONDS} s"
-    report(Result(id=kernel.id, status=Status.TOO_LONG, why=why, leaves=f"0 of {count}"))
+    report(Result(id=kernel.id, status=Status.TOO_LONG, leaves=f"0 of {count}"))
     status, why, unable = _executed(schedule, kernel, file, doubt)
     return Result(id=kernel.id, status=status, why=why, leaves=f"{count - unable} of {count}")
 
@@ -330,6 +332,18 @@ def _listed(path: Path) -> list[dict[str, str]]:
     return list(found.values())
 
 
+def _kept(path: Path) -> Iterator[Row]:
+    """The rows of the last table of an earlier output, that of kernels of models."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    (*_, first) = [at for at, line in enumerate(lines) if line.startswith("| kernel | read |")]
+    head, _, *rows = (
+        [each.strip() for each in line.strip("| ").split(" |")]
+        for line in itertools.takewhile(lambda line: line.startswith("|"), lines[first:])
+    )
+    for row in rows:
+        yield {"run": "", **dict(zip(head, row, strict=False))}
+
+
 def _drawn(rows: Sequence[Mapping[str, str]], count: int | None, seed: int) -> Iterator[int]:
     order = np.random.default_rng(seed).permutation(len(rows)) if count else range(len(rows))
     yield from sorted(int(each) for each in list(order)[:count])
@@ -344,6 +358,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--python", required=True, help="an interpreter with upstream's wheel")
     parser.add_argument("--list", type=Path, required=True, help="the list of kernels, CSV")
     parser.add_argument("--dumps", type=Path, help="keep dumps here, and use those that are here")
+    parser.add_argument("--seconds", type=int, default=SECONDS, help="for each step of a kernel")
+    parser.add_argument(
+        "--keep", type=Path, help="an earlier output, whose rows of other kernels of models stay"
+    )
     parser.add_argument("--count", type=int, help="so many kernels, drawn by the seed")
     parser.add_argument("--seed", type=int, default=_FIRST)
     chosen = parser.parse_args(arguments)
@@ -359,7 +377,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         dumps = chosen.dumps or Path(name)
         dumps.mkdir(parents=True, exist_ok=True)
         for place in _drawn(rows, chosen.count, chosen.seed):
-            results.append(tried(rows[place], folders, chosen.python, dumps))
+            results.append(tried(rows[place], folders, chosen.python, dumps, chosen.seconds))
             print(results[-1].id, results[-1].status.name, results[-1].why, file=sys.stderr)
     date, revision = date_and_revision()
     sample = f", drawn by seed {chosen.seed} from {len(rows)}" if chosen.count else ""
@@ -390,10 +408,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "executable leaves": each.leaves,
             "verdict": each.status.value,
             "reason": each.why.replace("|", "/"),
+            "run": f"{date}, {revision}, {chosen.seconds} s",
         }
         for each in results
         if each.id in models
     ]
+    if chosen.keep:
+        now = {row["kernel"] for row in table}
+        table += [row for row in _kept(chosen.keep) if row["kernel"] not in now]
+        table.sort(key=lambda row: str(row["kernel"]))
     if table:
         print("\nKernels of models:\n")
         print(markdown(table))

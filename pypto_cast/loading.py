@@ -43,6 +43,8 @@ ENTRIES: Final[Mapping[str, str]] = MappingProxyType(
         "RouteStep": "pypto_cast.routes.cast_routes",
         "Routes": "pypto_cast.routes.cast_routes",
         "Schedule": "ascend_kernels.schedule.schedule",
+        "ScheduleDiff": "pypto_cast.kernel.schedule_diff",
+        "TaskEstimate": "pypto_cast.kernel.task_estimate",
         "TunedCast": "pypto_cast.tuning.tune",
         "TuningResult": "tiling.ranking",
         "Verdict": "ascend_kernels.routing.chain_check",

@@ -20,6 +20,7 @@ from ascend_kernels.schedule.consistency import (
     check_steps,
 )
 from ascend_kernels.schedule.document import from_plain, to_plain
+from ascend_kernels.schedule.line_work import line_work
 from ascend_kernels.schedule.part_types import check_fields
 from ascend_kernels.schedule.parts import (
     Body,
@@ -324,6 +325,10 @@ class Schedule:
         assert isinstance(found, Schedule)
         return found
 
+    def _repr_html_(self) -> str | None:
+        """The report for a notebook, which takes the text where there is none."""
+        return _RENDERINGS[-1](self) if _RENDERINGS else None
+
     def __str__(self) -> str:
         passes = f" of release {self.release}" if self.release else ""
         if self.release not in (RELEASE, ""):
@@ -340,6 +345,8 @@ class Schedule:
             )
             shape = ", ".join(str(x) if isinstance(x, int) else "any" for x in parameter.shape)
             lines.append(f"  {parameter.name}: {parameter.format} [{shape}], {use}")
+        lines.append("  by source line, of one task of a leaf:")
+        lines += [f"    {each}" for each in line_work(self.leaves, self.bodies)]
         for place, leaf in enumerate(self.leaves):
             lines.append(f"  leaf {place} {leaf.name}, {leaf.core}")
             for index, each in enumerate(leaf.operations):
@@ -355,4 +362,12 @@ class Schedule:
         return "\n".join(lines)
 
 
-__all__ = ["VERSION", "NotExecutedError", "Schedule"]
+_RENDERINGS: Final[list[Callable[[Schedule], str]]] = []
+
+
+def shown_in_notebooks(rendering: Callable[[Schedule], str]) -> None:
+    """Set the HTML of schedules in notebooks, which a package above renders."""
+    _RENDERINGS[:] = [rendering]
+
+
+__all__ = ["VERSION", "NotExecutedError", "Schedule", "shown_in_notebooks"]

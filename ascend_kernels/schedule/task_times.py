@@ -1,17 +1,23 @@
 """Times of a schedule in cycles: of the operations of a leaf on its pipes, of tasks on cores.
 
-The cycles of an operation are those that upstream's scheduler counts (`TileOperation.latency`),
-the same for every opcode; none is measured.
+In the timelines of `leaf_times` and `task_times` the cycles of an operation are those that
+upstream's scheduler counts (`TileOperation.latency`), the same for every opcode. `schedule_cycles`
+goes by those of upstream's simulator. Neither is measured on a device.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from ascend_kernels.schedule.parts import Body, ControlStep, Leaf, Loop, Run
 from ascend_kernels.schedule.schedule import Schedule
+from ascend_kernels.schedule.simulated_cycles import FORMS, Forms, body_cycles, leaf_cycles
 from tiling.chips import chip_named
+
+MODEL: Final = "tasks"
+"""The name of the model: a task for each leaf instance, on the vector cores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +34,27 @@ class OperationTime:
     pipe: str
     start_cycle: int
     end_cycle: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleCycles:
+    """The cycles of a schedule by a named model; none is the time of a device.
+
+    Attributes:
+        model: the name of the model.
+        cycles: of all runs of all bodies, one after another; None where an operation, a task of
+            the cube or a number of runs has none.
+        not_estimated: the opcodes that have no cycles, and in words what else has none.
+        cores: the number of vector cores of the chip.
+        tasks: the number of tasks that run, of all runs; of a body whose number of runs is open,
+            those of one.
+    """
+
+    model: str
+    cycles: int | None
+    not_estimated: tuple[str, ...]
+    cores: int
+    tasks: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,3 +154,34 @@ def body_runs(steps: Sequence[ControlStep], times: int = 1) -> dict[int, int | N
                 for body in body_runs(inner):
                     add(body, None)
     return found
+
+
+def schedule_cycles(schedule: Schedule, forms: Forms = FORMS) -> ScheduleCycles:
+    """The cycles of all bodies with their numbers of runs, by the model "tasks".
+
+    Those that upstream's simulator counts, and no device: see `simulated_cycles`.
+
+    Args:
+        schedule: of upstream's compiler or of the planner.
+        forms: the cycles of operations.
+    """
+    by_leaf = [leaf_cycles(leaf, forms) for leaf in schedule.leaves]
+    missing = dict.fromkeys(sorted(frozenset().union(*(opcodes for _, opcodes in by_leaf))))
+    if any(leaf.core == "AIC" for leaf in schedule.leaves):
+        missing["a leaf of the cube"] = None
+    cores = chip_named(schedule.chip).vector_cores
+    cycles = tasks = 0
+    for place, runs in body_runs(schedule.steps).items():
+        if runs is None:
+            missing["a loop of an open number of runs"] = None
+        body, count = schedule.bodies[place], 1 if runs is None else runs
+        tasks += count * sum(each.leaf is not None for each in body.tasks)
+        if not missing:
+            cycles += count * body_cycles(body, [known or 0 for known, _ in by_leaf], cores)
+    return ScheduleCycles(
+        model=MODEL,
+        cycles=None if missing else cycles,
+        not_estimated=tuple(missing),
+        cores=cores,
+        tasks=tasks,
+    )

@@ -118,7 +118,7 @@ GROUPS: Final = (
         title="Schedules",
         page="reference/schedules.md",
         names=(
-            *("read_schedule", "Schedule", "NotExecutedError", "EventReuseWarning"),
+            *("read_schedule", "Schedule", "ScheduleDiff", "NotExecutedError", "EventReuseWarning"),
             *(f"{parts.__name__}.{name}" for name in _PARTS),
         ),
         rooms=("ascend_kernels.schedule",),

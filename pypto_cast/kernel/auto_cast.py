@@ -5,6 +5,7 @@ Paths below are those of upstream pypto at tag r0.2.0, framework/src.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
@@ -95,7 +96,8 @@ def _cast_wide(graph: TileGraph, wide: Wide, fmt: Format) -> TileGraph:
 def check_release(call: Call, name: str) -> None:
     """Refuse dtypes and ranks that the release does not take by whose passes is planned."""
     release = RELEASES[RELEASE]
-    for each in call.arguments:
+    lists = (each if isinstance(each, (list, tuple)) else [each] for each in call.arguments)
+    for each in itertools.chain.from_iterable(lists):
         if isinstance(each, Tensor) and (
             each.dtype in release.refuses.get(name, ())
             or each.dim < release.least_dims.get(name, 1)

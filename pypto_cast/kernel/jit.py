@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ascend_kernels import npu
 from ascend_kernels.npu import RunMode
@@ -31,13 +31,14 @@ from pypto_cast.kernel.kernel_source import (
     signature_of,
     written_parameters,
 )
-from pypto_cast.kernel.listing import Estimate, KernelProgram, estimated
+from pypto_cast.kernel.listing import Cost, Estimate, KernelProgram, checked_model, estimated
 from pypto_cast.kernel.scheduled import (
     UnplannedKernelWarning,
     check_options,
     check_schedule,
     check_shared,
     execute,
+    formats_and_shapes,
 )
 from pypto_cast.loading import entry
 from pypto_cast.options.context import Settings, current, options, running_on
@@ -52,14 +53,12 @@ from pypto_cast.unfinished import held_back
 from pypto_cast.unsupported import UpstreamRefusalError, tolerate
 from simulator.arithmetic.trust import Assumption
 from simulator.numbers import float_environment
-from simulator.numbers.formats import Format
-from tiling.cost import CostParameters, cost_set
-from tiling.grid import Shape
 from tiling.plan import TilePlan
 
 if TYPE_CHECKING:  # loaded when a schedule is asked for
     from ascend_kernels.schedule.planner.tile_graph import KernelGraphs, TileGraph
     from ascend_kernels.schedule.schedule import Schedule
+    from pypto_cast.kernel.task_estimate import TaskEstimate
     from pypto_cast.recording.plan_tape import PlanTape
 
 
@@ -332,7 +331,9 @@ class Kernel:
                 moment than it holds; names operation and line. Or options that a schedule does not
                 follow. Nothing is planned in part.
         """
-        return self._planned(arguments, named)[0]
+        from pypto_cast.kernel.schedule_report import with_notebook
+
+        return with_notebook(self._planned(arguments, named)[0])
 
     def _planned(
         self, arguments: tuple[Any, ...], named: Mapping[str, Any]
@@ -353,8 +354,7 @@ class Kernel:
                 "names in it; define the kernel in a file"
             )
         values, _ = self._signature.split(arguments, named)
-        given = zip(self._signature.tensors, values, strict=True)
-        tensors = {name: _format_and_shape(name, value) for name, value in given}
+        tensors = formats_and_shapes(self._signature, values)
         check_shapes(self._signature.kernel, tensors)
         recorded = self._recorded(arguments, named, for_plan=True)
         schedule = planned_schedule(
@@ -411,16 +411,25 @@ class Kernel:
         """The tile plan of each cast of a call; see `program`."""
         return self.program(*arguments, **named).plans
 
-    def estimate(
-        self, *arguments: Any, cost: str | CostParameters | None = None, **named: Any
-    ) -> Estimate:
-        """The cycles of a call, by a cost set or its name; see `program`.
+    @overload
+    def estimate(self, *arguments: Any, model: Literal["tasks"], **named: Any) -> TaskEstimate: ...
 
-        None takes what `options(facts=...)` measured, or the default set, of which nothing is.
+    @overload
+    def estimate(
+        self, *arguments: Any, cost: Cost = None, model: Literal["loop"] | None = None, **named: Any
+    ) -> Estimate: ...
+
+    def estimate(
+        self, *arguments: Any, cost: Cost = None, model: str | None = None, **named: Any
+    ) -> Estimate | TaskEstimate:
+        """The cycles of a call: of its `schedule`, or (model "loop", None) of its casts alone.
+
+        Of casts by a cost set or its name; None takes that of `options(facts=...)`, or the default.
         """
-        chosen = current().cost_set if cost is None else cost
-        parameters = cost_set(chosen) if isinstance(chosen, str) else chosen
-        return estimated(self.program(*arguments, **named), parameters)
+        if checked_model(model, cost) == "tasks":
+            found: TaskEstimate = entry("TaskEstimate").of(self.schedule(*arguments, **named))
+            return found
+        return estimated(self.program(*arguments, **named), cost)
 
     def __repr__(self) -> str:
         tensors = ", ".join(f"{name}: {a}" for name, a in self._signature.tensors.items())
@@ -500,14 +509,6 @@ class Kernel:
                 f"{self._signature.kernel} returned {returned!r}; a kernel writes its outputs in "
                 "place, as in out[:] = ..., and returns nothing"
             )
-
-
-def _format_and_shape(name: str, value: Any) -> tuple[Format, Shape]:
-    """Those of a tensor of a call, which was checked."""
-    if isinstance(value, Tensor):
-        return value.dtype.number_format, tuple(map(int, value.shape))
-    array = array_of(value, name)
-    return dtype_of_numpy(array.dtype).number_format, array.shape
 
 
 def _outermost(

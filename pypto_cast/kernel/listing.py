@@ -7,20 +7,24 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from ascend_kernels.program import TileProgram
+from pypto_cast.options.context import current
 from pypto_cast.recording.steps import CastRecord, RecordedStep
 from pypto_cast.report.notebook import notebook_html
 from pypto_cast.report.report import Column, Fact, Report, Table, columns, headed, plain
 from simulator.traces.trace import timeline, trace
-from tiling.cost import CostParameters
+from tiling.cost import CostParameters, cost_set
 from tiling.plan import TilePlan
 
 if TYPE_CHECKING:
     from ascend_kernels.schedule.schedule import Schedule
 
 _Step = TypeVar("_Step", bound=RecordedStep)
+Cost: TypeAlias = str | CostParameters | None
+MODELS: Final = ("tasks", "loop")
+"""Of an estimate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,8 +185,23 @@ class Estimate:
         return "\n".join(lines)
 
 
-def estimated(program: KernelProgram, parameters: CostParameters) -> Estimate:
+def checked_model(model: str | None, cost: Cost) -> str:
+    """The model of an estimate; None is "loop".
+
+    Raises:
+        ValueError: no such model, or a cost set for the model "tasks".
+    """
+    if model not in (None, *MODELS):
+        raise ValueError(f"unknown model {model!r}; known: {', '.join(MODELS)}")
+    if model == "tasks" and cost is not None:
+        raise ValueError(f"the model tasks takes no cost set, here {cost}; model='loop' does")
+    return model or "loop"
+
+
+def estimated(program: KernelProgram, cost: Cost) -> Estimate:
     """Trace every different program once and add up."""
+    chosen = current().cost_set if cost is None else cost
+    parameters = cost_set(chosen) if isinstance(chosen, str) else chosen
     cycles: dict[TileProgram, float] = {}
     for tile_program in program:
         if tile_program not in cycles:

@@ -2,46 +2,23 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ascend_kernels.schedule.parts import (
-    COPIES,
-    OUTWARD,
-    Body,
-    Buffer,
-    Leaf,
-    TileOperand,
-    TileOperation,
-)
-from ascend_kernels.schedule.schedule import Schedule
-from ascend_kernels.schedule.task_times import body_runs, leaf_times, task_times
-from pypto_cast.report.figure import (
-    CORE_COLORS,
-    PIPE_ROWS,
-    Figure,
-    Mark,
-    Row,
-    round_ticks,
-    timeline_figure,
-)
+from ascend_kernels.schedule.line_work import LineWork, buffer_owner, line_work
+from ascend_kernels.schedule.schedule import Schedule, shown_in_notebooks
+from ascend_kernels.schedule.task_times import body_runs, task_times
+from pypto_cast.kernel.task_timeline import timeline_part
+from pypto_cast.kernel.ub_picture import ub_part
+from pypto_cast.report.notebook import notebook_html
 from pypto_cast.report.report import Column, Fact, Report, Table, columns, headed, plain
 from pypto_cast.report.text_format import plural
 from tiling.chips import chip_named
 
-_STANDING: Final = (
+STANDING: Final = (
     "cycles are those that upstream's scheduler counts, by the bytes of a tile alone, and a task "
     "takes the core that is free first"
 )
-_INSERTED: Final = "inserted by a pass"
-_MOST_LEAVES: Final = 8
-_MOST_BODIES: Final = 4
-_MOST_CORES: Final = 8
-_MOST_MARKS: Final = 4000
-"""Of a timeline; beyond it the last cores are left out."""
-_UB_PX: Final = 260
 
 
 def figures(schedule: Schedule) -> dict[str, Any]:
@@ -76,7 +53,7 @@ def schedule_report(schedule: Schedule) -> Report:
     return Report(
         kind="schedule",
         title=f"{schedule.kernel}: {counted(found)}",
-        standing=_STANDING,
+        standing=STANDING,
         facts=(
             *plain(kernel=schedule.kernel),
             Fact(key="origin", value=schedule.origin, label="origin"),
@@ -88,89 +65,72 @@ def schedule_report(schedule: Schedule) -> Report:
             Fact(key="peak_ub_bytes", value=found["peak_ub_bytes"], label="UB as allocated, B"),
             Fact(key="needed_ub_bytes", value=found["needed_ub_bytes"], label="UB needed, B"),
             Fact(key="ub_bytes", value=ub_bytes, label="UB of the chip, B"),
-            *plain(cycles_standing=_STANDING, buffers=lambda: list(_buffer_rows(schedule))),
+            *plain(
+                cycles_standing=STANDING,
+                lines=lambda: _line_rows(schedule),
+                buffers=lambda: list(_buffer_rows(schedule)),
+            ),
         ),
         tables=(_lines_table(schedule), _most_alive(schedule), _bodies_table(schedule, counts)),
-        notes=(f"{_STANDING[0].upper()}{_STANDING[1:]}; none is measured.",),
-        parts=(_ub_part(schedule), *_timeline_part(schedule)),
+        notes=(f"{STANDING[0].upper()}{STANDING[1:]}; none is measured.",),
+        parts=(ub_part(schedule), *timeline_part(schedule)),
     )
 
 
-def _place(leaf: Leaf, operation: TileOperation) -> str:
-    """The line that an operation serves; of an inserted copy in the line that reads its tile."""
-    if operation.place or operation.flag is not None:
-        return operation.place
-    held = {each.buffer for each in (*operation.inputs, *operation.outputs)} - {None}
-    users = [
-        each.place
-        for each in leaf.operations
-        if each.place and held & {one.buffer for one in (*each.inputs, *each.outputs)}
-    ]
-    if not users:
-        return _INSERTED
-    return users[-1] if operation.opcode in OUTWARD else users[0]
-
-
-def _tile_bytes(operand: TileOperand) -> int:
-    """The valid bytes of a tile; padding counts where the extents are open."""
-    known = [each for each in operand.valid_shape if isinstance(each, int)]
-    shape = operand.shape if len(known) < len(operand.valid_shape) else known
-    return math.prod(shape) * operand.format.dtype.itemsize if operand.shape else 0
-
-
-def _copied_bytes(operation: TileOperation) -> int:
-    if operation.opcode not in COPIES:
-        return 0
-    return sum(map(_tile_bytes, (*operation.inputs, *operation.outputs)))
-
-
 def _lines_table(schedule: Schedule) -> Table:
-    tasks = Counter(task.leaf for body in schedule.bodies for task in body.tasks)
-    rows: list[tuple[str, int, int, str, int, int | None, int]] = []
-    for number, leaf in enumerate(schedule.leaves):
-        by_line: dict[str, list[TileOperation]] = {}
-        for each in leaf.operations:
-            if each.flag is None:
-                by_line.setdefault(_place(leaf, each), []).append(each)
-        for line, held in by_line.items():
-            opcodes = Counter(each.opcode for each in held)
-            named = ", ".join(f"{n} x {name}" if n > 1 else name for name, n in opcodes.items())
-            # Without the cycles of one operation their sum is not known.
-            cycles = sum(each.latency for each in held) if all(x.latency for x in held) else None
-            copied = sum(map(_copied_bytes, held))
-            rows.append((line, number, len(held), named, copied, cycles, tasks[number]))
-    rows.sort(key=lambda row: (row[1], _line_key(row[0])))
+    alike: dict[tuple[object, ...], list[LineWork]] = {}
+    for each in line_work(schedule.leaves, schedule.bodies):
+        work = each.place, each.opcodes, each.copied_bytes, each.cycles
+        alike.setdefault(work, []).append(each)
+    rows = [
+        (
+            *(held[0].place, _leaves([each.leaf for each in held]), held[0].operations),
+            *(held[0].opcode_list, held[0].copied_bytes, held[0].cycles),
+            sum(each.tasks for each in held),
+        )
+        for held in alike.values()
+    ]
     return Table(
-        key="lines",
         caption="By source line, of one task of a leaf; inserted copies at the line they serve",
-        columns=columns(
-            line="line",
-            leaf="leaf",
-            operations="tile\noperations",
-            opcodes="opcodes",
-            copied_bytes="bytes\nmoved",
-            cycles="cycles",
-            tasks="tasks",
+        columns=headed(
+            *("line", "leaf", "tile\noperations", "opcodes", "bytes\nmoved", "cycles", "tasks")
         ),
         rows=rows,
     )
 
 
-def _line_key(place: str) -> tuple[str, int]:
-    file, _, line = place.rpartition(":")
-    return file, int(line) if line.isdecimal() else 0
+def _leaves(places: list[int]) -> int | str:
+    """The number of a leaf; of several their numbers, those in a row as `0 to 3`."""
+    if len(places) == 1:
+        return places[0]
+    spans: list[list[int]] = []
+    for each in places:
+        if spans and each == spans[-1][-1] + 1:
+            spans[-1] = [spans[-1][0], each]
+        else:
+            spans.append([each])
+    return ", ".join(" to ".join(map(str, each)) for each in spans)
 
 
-def _owner(leaf: Leaf, place: int) -> tuple[str, str]:
-    """Opcode and line of the operation that a buffer was allocated for."""
-    operation = leaf.operations[leaf.buffers[place].first]
-    return operation.opcode, _place(leaf, operation)
+def _line_rows(schedule: Schedule) -> list[dict[str, object]]:
+    return [
+        {
+            "line": each.place,
+            "leaf": each.leaf,
+            "operations": each.operations,
+            "opcodes": each.opcode_list,
+            "copied_bytes": each.copied_bytes,
+            "cycles": each.cycles,
+            "tasks": each.tasks,
+        }
+        for each in line_work(schedule.leaves, schedule.bodies)
+    ]
 
 
 def _buffer_rows(schedule: Schedule) -> Iterator[dict[str, object]]:
     for number, leaf in enumerate(schedule.leaves):
         for place, each in enumerate(leaf.buffers):
-            opcode, line = _owner(leaf, place)
+            opcode, line = buffer_owner(leaf, place)
             yield {
                 "leaf": number,
                 "address": each.address,
@@ -189,7 +149,7 @@ def _most_alive(schedule: Schedule) -> Table:
         return Table(columns=headed("address"), rows=())
     moment = max(sorted({each.first for each in worst.buffers}), key=worst.live_bytes)
     alive = [
-        (each, *_owner(worst, place))
+        (each, *buffer_owner(worst, place))
         for place, each in enumerate(worst.buffers)
         if each.first <= moment <= each.last
     ]
@@ -224,149 +184,7 @@ def _bodies_table(schedule: Schedule, counts: list[int | None]) -> Table:
     )
 
 
-def _ub_part(schedule: Schedule) -> Report:
-    shown = sorted(
-        range(len(schedule.leaves)), key=lambda each: -schedule.leaves[each].needed_ub_bytes
-    )[:_MOST_LEAVES]
-    ub_bytes = chip_named(schedule.chip).ub_bytes
-    left = len(schedule.leaves) - len(shown)
-    more = f" The {plural(left, 'leaf', 'leaves')} that need less are left out." if left else ""
-    return Report(
-        kind="ub",
-        title="UB over time",
-        lead=f"A bar is a buffer: its height and place are its bytes and address of {ub_bytes:,} "
-        f"B, address 0 at the foot; from its first operation to its last. Colours repeat.{more}",
-        figures=tuple(
-            each
-            for number in shown
-            if schedule.leaves[number].buffers
-            for each in _ub_figures(number, schedule.leaves[number], ub_bytes)
-        ),
-    )
-
-
-def _ub_figures(number: int, leaf: Leaf, ub_bytes: int) -> tuple[Figure, Figure]:
-    at = leaf.operation_columns
-    extent = max(at) + 1
-    peak, needed = leaf.peak_ub_bytes, leaf.needed_ub_bytes
-    whole = max(ub_bytes, peak)
-    bars = tuple(
-        _buffer_mark(leaf, place, each, whole, at) for place, each in enumerate(leaf.buffers)
-    )
-    line = Mark(left=0, width=extent, kind="range", foot=peak / whole)
-    sums = [0] * extent
-    for index, column in enumerate(at):
-        sums[column] = max(sums[column], leaf.live_bytes(index))
-    alive = tuple(
-        Mark(
-            left=column,
-            width=1,
-            kind="beyond" if each == needed else "normal",
-            height=each / whole,
-            tip=f"{each:,} B alive",
-        )
-        for column, each in enumerate(sums)
-    )
-    axis, name = "operations in the order of issue, without flags", f"Leaf {number}"
-    allocated = f"{peak:,} B as allocated (the line)"
-    return (
-        Figure(
-            rows=(Row(marks=(*bars, line)),),
-            extent=extent,
-            axis=axis,
-            ticks=round_ticks(extent),
-            height_px=_UB_PX,
-            title=f"{name}: buffers",
-            summary=f"{name}: {plural(len(bars), 'buffer')}, {allocated}",
-            caption=f"{allocated} of {ub_bytes:,} B.",
-        ),
-        Figure(
-            rows=(Row(marks=alive),),
-            extent=extent,
-            axis=axis,
-            ticks=round_ticks(extent),
-            height_px=80,
-            title=f"{name}: bytes alive",
-            summary=f"{name}: at most {needed:,} B are alive at once",
-            caption=f"{needed:,} B are needed: the most that is alive at once.",
-        ),
-    )
-
-
-def _buffer_mark(leaf: Leaf, place: int, each: Buffer, whole: int, at: tuple[int, ...]) -> Mark:
-    opcode, line = _owner(leaf, place)
-    return Mark(
-        left=at[each.first],
-        width=at[each.last] - at[each.first] + 1,
-        kind=f"core-{place % CORE_COLORS}",
-        foot=each.address / whole,
-        height=each.size_bytes / whole,
-        text=line.rpartition(":")[2] if line != _INSERTED else "",
-        tip=f"{opcode}, {line}\n{each.size_bytes:,} B from {each.address:,}\n"
-        f"operations {each.first} to {each.last}",
-    )
-
-
-def _timeline_part(schedule: Schedule) -> tuple[Report, ...]:
-    drawn = [_timeline(schedule, body) for body in schedule.bodies[:_MOST_BODIES]]
-    found = tuple(each for each in drawn if each is not None)
-    if not found:
-        return ()
-    left = len(schedule.bodies) - len(drawn)
-    more = f" {plural(left, 'further body', 'further bodies')} are left out." if left else ""
-    return (
-        Report(
-            kind="timeline",
-            title="Tasks over cores and pipes",
-            lead=f"One run of each body: a row a pipe of a core, a bar an operation.{more}",
-            figures=found,
-        ),
-    )
-
-
-def _timeline(schedule: Schedule, body: Body) -> Figure | None:
-    times = task_times(schedule, body)
-    end = max((each.end_cycle for each in times), default=0)
-    if not end:
-        return None
-    by_leaf = [leaf_times(leaf) for leaf in schedule.leaves]
-    rows: list[Row] = []
-    count = 0
-    cores = sorted({each.core for each in times if each.end_cycle > each.start_cycle})
-    drawn = 0
-    for core in cores[:_MOST_CORES]:
-        marks: dict[str, list[Mark]] = {pipe: [] for pipe in PIPE_ROWS}
-        for time in times:
-            place = body.tasks[time.task].leaf
-            if time.core != core or place is None:
-                continue
-            for each in by_leaf[place]:
-                operation = schedule.leaves[place].operations[each.index]
-                is_wait = operation.opcode == "SYNC_DST"
-                if each.pipe in marks and (operation.flag is None or is_wait):
-                    start, cycles = each.start_cycle, each.end_cycle - each.start_cycle
-                    words = f"{operation.opcode}{operation.at}, task {time.task}, leaf {place}"
-                    marks[each.pipe].append(
-                        Mark(
-                            left=time.start_cycle + start,
-                            width=cycles,
-                            kind="wait" if is_wait else PIPE_ROWS[each.pipe][0],
-                            tip=f"{words}\nfrom cycle {time.start_cycle + start:,}, for {cycles:,}",
-                        )
-                    )
-        count += sum(map(len, marks.values()))
-        if drawn and count > _MOST_MARKS:
-            break
-        drawn += 1
-        rows += [Row(label=f"{core} {pipe}", marks=tuple(held)) for pipe, held in marks.items()]
-    return timeline_figure(
-        tuple(rows),
-        end,
-        "cycles from the start of the body",
-        height_px=18,
-        is_beside=True,
-        title=body.name,
-        summary=f"{plural(len(body.tasks), 'task')} on {plural(len(cores), 'core')} in {end:,} "
-        "cycles",
-        caption=f"{drawn} of {plural(len(cores), 'core')} with work drawn; {end:,} cycles.",
-    )
+def with_notebook(schedule: Schedule) -> Schedule:
+    """The schedule itself; from now on a notebook shows the report of any."""
+    shown_in_notebooks(lambda each: notebook_html(schedule_report(each)))
+    return schedule

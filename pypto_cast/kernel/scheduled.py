@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,11 +11,16 @@ import numpy as np
 
 from ascend_kernels.npu import RunMode
 from pypto_cast.call_sites import warn_caller
+from pypto_cast.dtypes.data_types import dtype_of_numpy
 from pypto_cast.kernel.kernel_source import Signature, written_parameters
 from pypto_cast.loading import entry
 from pypto_cast.options.context import Options, current
 from pypto_cast.recording.recording import Recording
+from pypto_cast.tensors.arrays import array_of
+from pypto_cast.tensors.tensor import Tensor
 from simulator.arithmetic import Enclosure
+from simulator.numbers.formats import Format
+from tiling.grid import Shape
 
 if TYPE_CHECKING:
     from ascend_kernels.schedule.schedule import Schedule
@@ -86,6 +91,20 @@ def check_options(signature: Signature) -> None:
             raise entry("PlanError")(
                 f"{asked}: a schedule does not follow {option}; leave one of them out"
             )
+
+
+def formats_and_shapes(
+    signature: Signature, values: Sequence[Any]
+) -> dict[str, tuple[Format, Shape]]:
+    """Those of the tensors of a call, which were checked."""
+    found: dict[str, tuple[Format, Shape]] = {}
+    for name, value in zip(signature.tensors, values, strict=True):
+        if isinstance(value, Tensor):
+            found[name] = value.dtype.number_format, tuple(map(int, value.shape))
+        else:
+            array = array_of(value, name)
+            found[name] = dtype_of_numpy(array.dtype).number_format, array.shape
+    return found
 
 
 def check_shared(schedule: Schedule, running: Recording) -> None:

@@ -122,7 +122,11 @@ def minimum(input: Tensor | Number | ElementLike, other: Tensor | Number | Eleme
     return either("minimum", input, other, converted)
 
 
-@_number(is_composed=True, example="pypto.clip(x, -1.0, 1.0)")
+@_number(
+    is_composed=True,
+    example="pypto.clip(x, -1.0, 1.0)",
+    least_dims={"0.2.0": 2},  # vector/math.cpp:894
+)
 def clip(
     input: Tensor,
     min: Tensor | Number | ElementLike | None = None,

@@ -197,7 +197,10 @@ def _exchanged(shape: Shape, first: int, second: int) -> Shape:
     return tuple(entries)
 
 
-@_moving(example="pypto.concat([x, y], 0)")
+@_moving(
+    example="pypto.concat([x, y], 0)",
+    least_dims={"0.2.0": 2},  # vector/tensor_transformation.cpp, CheckCat
+)
 def concat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Put tensors one behind the other along a dimension.
 

@@ -219,6 +219,10 @@ class Scope:
 
 _DEFAULT: Final = _State(options=Options())
 _CURRENT: Final[ContextVar[_State]] = ContextVar("pypto_cast_options")
+TILE_CHOICE: Final[ContextVar[Callable[[tuple[int, ...]], tuple[int, ...]]]] = ContextVar(
+    "pypto_cast_tile_choice", default=tuple
+)
+"""Gives the tile shape that holds where `set_vec_tile_shapes` asks for one: that one by default."""
 
 
 def current() -> Options:
@@ -242,7 +246,8 @@ def set_vec_tile_shapes(*shapes: int) -> None:
         TypeError: an entry is no int (a list must be unpacked, a bool is no int).
         TileShapeError: no entry, more than 4, or one below 1.
     """
-    _change(dataclasses.replace(current(), vec_tile_shapes=_checked_tile(shapes)))
+    tile = TILE_CHOICE.get()(_checked_tile(shapes))
+    _change(dataclasses.replace(current(), vec_tile_shapes=tile))
 
 
 def set_hints(group: str, given: Mapping[str, object]) -> None:

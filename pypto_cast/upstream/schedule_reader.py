@@ -13,6 +13,7 @@ from typing import Final
 from ascend_kernels.schedule.reader.upstream_dump import read_dump
 from ascend_kernels.schedule.schedule import RELEASE, Schedule
 from pypto_cast.dtypes.data_types import DataType
+from pypto_cast.kernel.schedule_report import with_notebook
 
 _FORMATS: Final = MappingProxyType(
     {int(dtype): dtype.format for dtype in DataType if dtype.format is not None}
@@ -34,4 +35,4 @@ def read_schedule(folder: str | os.PathLike[str], kernel: str | None = None) -> 
         ValueError: no dump, several kernels without a name, or a file that is cut short, of another
             version, too large or otherwise not as upstream writes it; names the file.
     """
-    return read_dump(Path(folder), _FORMATS, release=RELEASE, kernel=kernel)
+    return with_notebook(read_dump(Path(folder), _FORMATS, release=RELEASE, kernel=kernel))

@@ -99,6 +99,7 @@ def compile_kernel(
     python: str,
     seconds: int = SECONDS,
     others: Mapping[str, Any] | None = None,
+    more_files: Sequence[str] = (),
 ) -> None:
     """Compile a kernel with upstream's wheel and keep the passes that a schedule is read from.
 
@@ -110,6 +111,7 @@ def compile_kernel(
         python: the interpreter of an environment with the wheel and torch.
         seconds: the limit of time.
         others: numbers for parameters that are no tensors, by name.
+        more_files: patterns of files in upstream's dump that are kept besides.
 
     Raises:
         WheelError: no passes were left; the first error that upstream wrote.
@@ -147,7 +149,7 @@ def compile_kernel(
             if code is None:
                 raise WheelError(f"upstream's compiler did not end within {seconds} s")
             raise WheelError(f"{file}: {kernel}: {_first_error(printed, code, folder)}")
-        _keep(dump, making / "dump", {f"{folder}/": "", f"{root}/": ""})
+        _keep(dump, making / "dump", {f"{folder}/": "", f"{root}/": ""}, more_files)
         place(making / "dump", target, replace=False)
 
 
@@ -210,9 +212,9 @@ def _first_error(printed: str, code: int, home: Path) -> str:
     return f"upstream's compiler ended with {code} and left no dump; {last}"
 
 
-def _keep(dump: Path, made: Path, names: Mapping[str, str]) -> None:
+def _keep(dump: Path, made: Path, names: Mapping[str, str], more_files: Sequence[str]) -> None:
     """Copy the files that are read, without the names of the user's and of temporary folders."""
-    for pattern in DUMP_FILES:
+    for pattern in (*DUMP_FILES, *more_files):
         for path in dump.glob(pattern):
             target = made / path.relative_to(dump)
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,7 @@ Source: upstream pypto at tag r0.2.0, framework/src/interface/operation/op_infer
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ascend_kernels.schedule.parts import COPIES, OUTWARD, Scalars
 from ascend_kernels.schedule.planner.tile_graph import (
@@ -87,10 +87,12 @@ def inferred(
             result = exchanged(inputs[0], node.attributes.axes)
         else:
             shapes = [graph.tensors[each].shape for each in node.inputs if each in found]
+            # The longer tile of a pair keeps its rest; other work ends where an operand does.
+            chosen = max if work is TileWork.PAIR else min
             result = tuple(
                 1
                 if work in _REDUCES and axis == node.attributes.axis
-                else _along([x[axis] for x in shapes], [x[axis] for x in inputs], of_leaf=of_leaf)
+                else _along([x[axis] for x in shapes], [x[axis] for x in inputs], chosen, of_leaf)
                 for axis in range(len(held.shape))
             )
         if node.opcode == "ASSEMBLE" and graph.tensors[node.inputs[0]].is_open:
@@ -104,12 +106,17 @@ def inferred(
     return found
 
 
-def _along(shape: Sequence[int], extents: Sequence[Scalar], *, of_leaf: bool) -> Scalar:
-    """The extent of a result along an axis: the first that is open, else the least."""
+def _along(
+    shape: Sequence[int],
+    extents: Sequence[Scalar],
+    chosen: Callable[[Iterable[int]], int],
+    of_leaf: bool,
+) -> Scalar:
+    """The extent of a result along an axis: the first that is open, else the one chosen."""
     longer = [extent for length, extent in zip(shape, extents, strict=True) if length != 1]
     if 0 < len(longer) < len(extents):
         return longer[-1]
     if of_leaf:
         return extents[0]
     known = [each for each in extents if isinstance(each, int)]
-    return next((each for each in extents if not isinstance(each, int)), min(known, default=0))
+    return next((each for each in extents if not isinstance(each, int)), chosen(known))

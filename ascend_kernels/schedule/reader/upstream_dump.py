@@ -30,6 +30,14 @@ from ascend_kernels.schedule.parts import (
     numbers_read,
 )
 from ascend_kernels.schedule.reader.control_flow import kernel_name, read_control_flow
+from ascend_kernels.schedule.reader.dump_calls import (
+    argument_list,
+    base_of,
+    callee_of,
+    in_order,
+    item_of,
+    operands_of,
+)
 from ascend_kernels.schedule.reader.dump_fields import FUNCTION, LEAF, ROOT, read_function
 from ascend_kernels.schedule.reader.dump_leaves import Formats, LeafReader, LeafText, entries_of
 from ascend_kernels.schedule.reader.dump_scalars import Resolve
@@ -193,16 +201,20 @@ class _Reader:
         numbers = {name: place for place, name in enumerate(leaves)}
         bodies: list[Body] = []
         by_hash: dict[str, int] = {}
+        roots: dict[Path, _Root] = {}
         parameters: dict[str, Parameter] = {}
         for path in sorted(self._folder.glob("After_*_ROOT.json")):
             with _FileOf(path):
                 function = self._function(path, ROOT)
                 if f"#hash: {function['hash']}" not in flow:
                     continue
-                by_hash[str(function["hash"])] = len(bodies)
+                by_hash[str(function["hash"])] = len(roots)
                 slots = self._slots(path) if _unnamed(function, arguments) else Slots()
-                root = _Root(function, arguments, slots, self._formats)
-                bodies.append(root.body(leaves, numbers))
+                roots[path] = _Root(function, arguments, slots, self._formats)
+        declared = _declared(roots)
+        for path, root in roots.items():
+            with _FileOf(path):
+                bodies.append(root.body(leaves, numbers, declared))
                 check_body(bodies[-1], [each.leaf for each in leaves.values()])
                 for each in root.parameters():
                     parameters[each.name] = _joined(parameters.get(each.name), each)
@@ -302,13 +314,29 @@ def _attributes(text: str, opening: str, closing: str) -> Iterator[tuple[str, st
 def _joined(one: Parameter | None, other: Parameter) -> Parameter:
     if one is None:
         return other
-    if (one.format, one.shape) != (other.format, other.shape):
-        raise ValueError(f"parameter {other.name} has two shapes or dtypes")
+    if one.format != other.format:
+        raise ValueError(f"parameter {other.name} has two dtypes: {one.format}, {other.format}")
     return replace(
         one,
         is_read=one.is_read or other.is_read,
         is_written=one.is_written or other.is_written,
     )
+
+
+def _declared(roots: Mapping[Path, _Root]) -> dict[str, tuple[int, ...]]:
+    """The shape of each argument as its signature has it; -1 where only a run knows an extent.
+
+    A body may have an argument flattened, where the kernel assigns a tensor of another shape to
+    it. The signature's shape is one whose open extents are the argument's own, and which a body
+    takes: a reshape makes the others from it.
+    """
+    found: dict[str, tuple[tuple[bool, bool], tuple[int, ...]]] = {}
+    for path, root in roots.items():
+        with _FileOf(path):
+            for name, rank, shape in root.shapes():
+                if name not in found or rank > found[name][0]:
+                    found[name] = rank, shape
+    return {name: shape for name, (_, shape) in found.items()}
 
 
 def _ends(function: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -341,10 +369,30 @@ class _Root:
         self._formats = formats
         self._raw = {each["rawmagic"]: each for each in function["rawtensors"]}
         self._tensors = {each["magic"]: each for each in function["tensors"]}
+        self._declared: Mapping[str, tuple[int, ...]] = {}
         self._read: set[str] = set()
         self._written: set[str] = set()
 
-    def body(self, leaves: Mapping[str, LeafText], numbers: Mapping[str, int]) -> Body:
+    def shapes(self) -> Iterator[tuple[str, tuple[bool, bool], tuple[int, ...]]]:
+        """The shapes that the arguments have here: whether each extent that is open is the
+        argument's own, and whether the body takes it so.
+        """
+        for magic, raw in self._raw.items():
+            if name := self._argument(raw):
+                extents = _rawshape(raw)
+                given = self._given(magic, extents) or _extents(name, extents)
+                pairs = zip(extents, given, _extents(name, extents), strict=True)
+                is_own = all(extent >= 0 or one == own for extent, one, own in pairs)
+                yield name, (is_own, magic in self._taken), extents
+
+    def body(
+        self,
+        leaves: Mapping[str, LeafText],
+        numbers: Mapping[str, int],
+        declared: Mapping[str, tuple[int, ...]],
+    ) -> Body:
+        """The tasks, given the shapes that the arguments have in the signature."""
+        self._declared = declared
         calls = [each for each in self._function["operations"] if each["opcode"] == "CALL"]
         if len(calls) != len(self._function["operations"]):
             others = {str(each["opcode"]) for each in self._function["operations"]} - {"CALL"}
@@ -358,7 +406,7 @@ class _Root:
             {maker for magic in call["ioperands"] for maker in makers.get(magic, ())} - {place}
             for place, call in enumerate(calls)
         ]
-        order = _in_order(before)
+        order = in_order(before)
         places = {place: new for new, place in enumerate(order)}
         tasks = []
         for place in order:
@@ -369,11 +417,9 @@ class _Root:
             for raw in self._raw.values()
             if self._name(raw) not in self._arguments
         )
-        for alias, target in aliases.items():
-            for uses in (self._read, self._written):
-                if alias in uses:
-                    uses.add(target)
-        self._check_written([leaves[each] for each in map(_callee, calls) if each in leaves])
+        for uses in (self._read, self._written):
+            uses.update(target for alias, target in aliases.items() if alias in uses)
+        self._check_written([leaves[each] for each in map(callee_of, calls) if each in leaves])
         name = str(self._function["func_magicname"])
         return Body(name=name, tasks=tuple(tasks), temporaries=temporaries)
 
@@ -382,56 +428,85 @@ class _Root:
         if any(not_executed(each.leaf, chip_named(CHIP).isa) for each in called):
             return  # an operation without a row may write to GM
         for magic, _ in self._function["outcasts"]:
-            name = self._name(self._raw_of(magic))
-            if name in self._arguments and name not in self._written:
+            name = self._argument(self._raw_of(magic))
+            if name and name not in self._written:
                 raise ValueError(f"it gives {name}, which none of its tasks writes")
 
     def _temporary(self, raw: Mapping[str, Any], aliases: Mapping[str, str]) -> Temporary:
-        name, magic = self._name(raw), raw["rawmagic"]
-        taken = {self._tensors[each]["rawtensor"] for each, _ in self._function["incasts"]}
+        name, magic, fmt = self._name(raw), raw["rawmagic"], self._formats[raw["datatype"]]
+        shape, unknown = self._shape(raw)
+        alias = aliases.get(name, "")
+        if self._argument(raw):
+            return Temporary(name=name, format=fmt, shape=shape, alias=alias, unknown=unknown)
         slot = self._slots.taken.get(magic)
-        unknown = ""
-        if magic in taken and slot is None:
+        if not unknown and magic in self._taken and slot is None:
             unknown = f"the dump does not say where {name} comes from"
-        extents = tuple(map(int, raw["rawshape"]))
-        if min(extents) < 0:
-            # A view of the whole of it says how long it is.
-            views = (x for x in self._tensors.values() if x["rawtensor"] == magic)
-            whole = next((x for x in views if tuple(x["shape"]) == extents), None)
-            given = () if whole is None else whole["dynvalidshape"]
-            shape: tuple[Scalar, ...] = tuple(map(Resolve().read, given))
-            if len(shape) != len(extents):
-                shape, unknown = (0,) * len(extents), f"the dump does not say how long {name} is"
-        else:
-            shape = extents
         return Temporary(
             name=name,
-            format=self._formats[raw["datatype"]],
+            format=fmt,
             shape=shape,
-            alias=aliases.get(name, ""),
+            alias=alias,
             reads_slot=slot,
             writes_slots=self._slots.left.get(magic, ()),
             is_partial=magic in self._slots.parts and magic in self._slots.left,
             unknown=unknown,
         )
 
+    @property
+    def _taken(self) -> set[int]:
+        """The raw tensors that the body takes."""
+        return {self._tensors[each]["rawtensor"] for each, _ in self._function["incasts"]}
+
+    def _given(self, magic: int, extents: tuple[int, ...]) -> tuple[Scalar, ...]:
+        """The extents of a raw tensor as a view of the whole gives them; () if there is none."""
+        views = (x for x in self._tensors.values() if x["rawtensor"] == magic)
+        whole = next((x for x in views if tuple(x["shape"]) == extents), None)
+        given = () if whole is None else tuple(map(Resolve().read, whole["dynvalidshape"]))
+        return given if len(given) == len(extents) else ()
+
+    def _shape(self, raw: Mapping[str, Any]) -> tuple[tuple[Scalar, ...], str]:
+        """The shape of a tensor, and the reason for which it is not known."""
+        name, extents = self._name(raw), _rawshape(raw)
+        if name in self._arguments or min(extents, default=0) >= 0:
+            return _extents(name, extents), ""
+        if given := self._given(raw["rawmagic"], extents):
+            return given, ""
+        return (0,) * len(extents), f"the dump does not say how long {name} is"
+
     def _aliases(
         self, calls: Sequence[Mapping[str, Any]], leaves: Mapping[str, LeafText]
     ) -> dict[str, str]:
         """The temporaries that are an argument or another temporary in another shape.
 
-        A reshape in GM has nothing to run: both tensors lie in the same memory.
+        A reshape in GM has nothing to run: both tensors lie in the same memory, and with them all
+        that other reshapes lead to. It is an argument's, else that of a tensor in a slot.
         """
-        found: dict[str, str] = {}
+        groups: dict[str, dict[str, None]] = {}
+
+        def join(one: str, other: str) -> None:
+            both = groups.get(one, {one: None}) | groups.get(other, {other: None})
+            groups.update(dict.fromkeys(both, both))
+
+        ranks: dict[str, tuple[bool, ...]] = {}
+        for magic, raw in self._raw.items():
+            name, argument = self._name(raw), self._argument(raw)
+            ranks[name] = False, magic in self._slots.taken, magic in self._slots.left
+            if argument and argument != name:
+                join(name, argument)
+        ranks.update(dict.fromkeys(self._arguments, (True,)))
         for call in calls:
-            callee = leaves.get(_callee(call))
+            callee = leaves.get(callee_of(call))
             places = [] if callee is None else callee.reshaped
-            names = [self._name(self._raw_of(_operands(call)[place])) for place in places]
+            names = [self._name(self._raw_of(operands_of(call)[place])) for place in places]
             for source, target in zip(names[0::2], names[1::2], strict=True):
-                ends = (target, source) if source in self._arguments else (source, target)
-                if ends[0] in self._arguments:
-                    raise ValueError(f"a reshape from {source} to {target}, both of them arguments")
-                found[ends[0]] = ends[1]
+                join(source, target)
+        found: dict[str, str] = {}
+        for name, group in groups.items():
+            held = max(group, key=ranks.__getitem__)
+            if name in self._arguments and name != held:
+                raise ValueError(f"a reshape from {name} to {held}, both of them arguments")
+            if name != held:
+                found[name] = held
         return found
 
     def _raw_of(self, magic: int) -> Mapping[str, Any]:
@@ -442,23 +517,26 @@ class _Root:
     def parameters(self) -> Iterator[Parameter]:
         """The arguments that the tasks read or write, once the body was read."""
         for raw in self._raw.values():
-            name = self._name(raw)
-            if name in self._arguments:
+            if name := self._argument(raw):
                 yield Parameter(
                     name=name,
                     format=self._formats[raw["datatype"]],
-                    shape=_extents(name, raw),
+                    shape=_extents(name, self._declared[name]),
                     is_read=name in self._read,
                     is_written=name in self._written,
                 )
 
+    def _argument(self, raw: Mapping[str, Any]) -> str:
+        """The parameter in whose memory a tensor is, or "" for none."""
+        argument = self._renamed.get(raw["rawmagic"], str(raw.get("symbol", "")))
+        return argument if argument in self._arguments else ""
+
     def _name(self, raw: Mapping[str, Any]) -> str:
         """The parameter that a tensor is, or a name of its own."""
-        symbol = str(raw.get("symbol", ""))
-        argument = self._renamed.get(raw["rawmagic"], symbol)
-        if argument in self._arguments:
+        argument = self._argument(raw)
+        if argument and _rawshape(raw) == self._declared[argument]:
             return argument
-        return f"{symbol or 'temporary'}.{raw['rawmagic']}"
+        return f"{raw.get('symbol') or 'temporary'}.{raw['rawmagic']}"
 
     def _task(
         self,
@@ -467,23 +545,23 @@ class _Root:
         numbers: Mapping[str, int],
         successors: tuple[int, ...],
     ) -> Task:
-        callee = _callee(call)
+        callee = callee_of(call)
         if callee == "0":
             return Task(leaf=None, accesses=(), successors=successors)
         if callee not in leaves:
             raise ValueError(f"leaf {callee} is not in the dump")
-        arguments, entries = _argument_list(call["attr"])
-        operands = _operands(call)
+        arguments, entries = argument_list(call["attr"])
+        operands = operands_of(call)
         resolve = Resolve(arguments)
         accesses = []
         text = leaves[callee]
         copies = [each for each in text.leaf.operations if each.opcode in COPIES]
         for operation, (spill, offset, valid) in zip(copies, text.copies, strict=True):
-            shape = tuple(_item(each, resolve) for each in valid)
+            shape = tuple(item_of(each, resolve) for each in valid)
             if spill is not None:
                 accesses.append(Access(tensor="", offset=(spill,), shape=shape))
                 continue
-            base = _base_of(offset)
+            base = base_of(offset)
             if base not in entries or entries[base] >= len(operands):
                 raise ValueError(f"argument {base} of a call is no tensor")
             name = self._name(self._raw_of(operands[entries[base]]))
@@ -491,7 +569,7 @@ class _Root:
             accesses.append(
                 Access(
                     tensor=name,
-                    offset=tuple(_item(each, resolve) for each in offset),
+                    offset=tuple(item_of(each, resolve) for each in offset),
                     shape=shape,
                 )
             )
@@ -503,70 +581,19 @@ class _Root:
             accesses.append(Access(tensor="", offset=(), shape=shape))
         for place in text.reshaped:
             raw = self._raw_of(operands[place])
-            name = self._name(raw)
-            extents = _extents(name, raw)
-            accesses.append(Access(tensor=name, offset=(0,) * len(extents), shape=extents))
+            extents, _ = self._shape(raw)
+            offset = (0,) * len(extents)
+            accesses.append(Access(tensor=self._name(raw), offset=offset, shape=extents))
         return Task(leaf=numbers[callee], accesses=tuple(accesses), successors=successors)
 
 
-def _callee(call: Mapping[str, Any]) -> str:
-    return str(call["attr"][0])
+def _rawshape(raw: Mapping[str, Any]) -> tuple[int, ...]:
+    """The extents of a raw tensor; -1 where only a run knows one."""
+    return tuple(map(int, raw["rawshape"]))
 
 
-def _operands(call: Mapping[str, Any]) -> Sequence[int]:
-    return (*call["ioperands"], *call["ooperands"])
-
-
-def _extents(name: str, raw: Mapping[str, Any]) -> tuple[Scalar, ...]:
-    """The shape of a tensor; of an argument those that are known when the kernel runs too."""
+def _extents(name: str, extents: Sequence[int]) -> tuple[Scalar, ...]:
+    """The shape of an argument, with those extents that are known when the kernel runs."""
     return tuple(
-        extent if extent >= 0 else ("extent", name, axis)
-        for axis, extent in enumerate(map(int, raw["rawshape"]))
+        extent if extent >= 0 else ("extent", name, axis) for axis, extent in enumerate(extents)
     )
-
-
-def _argument_list(attr: Sequence[Any]) -> tuple[list[Sequence[Any]], dict[int, int]]:
-    """The scalars of a call in one list, and the entry that begins at each place."""
-    _, count, *rest = attr
-    arguments: list[Sequence[Any]] = [(0, 0)]
-    entries: dict[int, int] = {}
-    start = 0
-    for entry in range(count):
-        length = rest[start]
-        entries[len(arguments)] = entry
-        arguments += rest[start + 1 : start + 1 + length]
-        start += 1 + length
-    return arguments, entries
-
-
-def _item(item: tuple[int, Any], resolve: Resolve) -> Scalar:
-    """A number of a copy: a scalar, or an element of the argument list."""
-    kind, value = item
-    if kind == 2:
-        return resolve.argument(int(value))
-    return resolve.read(value)
-
-
-def _base_of(offset: Sequence[tuple[int, Any]]) -> int:
-    """The place in the argument list that the offset of a copy is taken from."""
-    for _, value in offset:
-        if isinstance(value, list) and "RUNTIME_COA_GET_PARAM_OFFSET" in value:
-            # The function, then three numbers, each behind a 0: dimensions, base, axis.
-            return int(value[value.index("RUNTIME_COA_GET_PARAM_OFFSET") + 4])
-    raise ValueError("a copy whose offset names no tensor of the task")
-
-
-def _in_order(before: Sequence[set[int]]) -> list[int]:
-    """An order in which each task comes after those before it, else as listed."""
-    left = [set(each) for each in before]
-    order: list[int] = []
-    done: set[int] = set()
-    waiting = list(range(len(before)))
-    while waiting:
-        ready = [place for place in waiting if left[place] <= done]
-        if not ready:
-            raise ValueError("the tasks of a root wait for each other in a circle")
-        order += ready
-        done |= set(ready)
-        waiting = [place for place in waiting if place not in done]
-    return order

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
 import runpy
 import sys
+import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Final, cast, get_args
 
 import numpy as np
 import typer
 
+from ascend_kernels.schedule.planner.tile_graph import PlanError
 from pypto_cast.cli.app import Facts, Force, Json, NpuOnCpu, ReplaceInstalled
 from pypto_cast.dtypes.data_types import DataType, numpy_dtype
 from pypto_cast.kernel.certainty import Remedy
@@ -33,6 +37,29 @@ from tiling.input_files import MOST_DOCUMENT_BYTES, regular
 SEPARATOR: Final = "::"
 
 
+@contextlib.contextmanager
+def errors_at_lines(path: Path) -> Iterator[None]:
+    """Name the line of a file that raises, where the error does not name one itself.
+
+    Raises:
+        ValueError: file, line, and the exception that was raised there.
+    """
+    try:
+        yield
+    except (PlanError, MemoryError):
+        raise
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [each.lineno for each in frames if each.filename == str(path)]
+        if isinstance(error, SyntaxError) and error.filename == str(path):
+            lines.append(error.lineno)
+        if not lines or f"{path.name}:{lines[-1]}" in str(error):
+            raise
+        text = error.msg if isinstance(error, SyntaxError) else str(error)
+        raised = f"{type(error).__name__}: {text}" if text else type(error).__name__
+        raise ValueError(f"{path}:{lines[-1]}: {raised}") from error
+
+
 def kernel_named(text: str) -> tuple[Path, Kernel]:
     """Runs a file as a module, of its package if it is in one, and takes a kernel out of it.
 
@@ -43,8 +70,8 @@ def kernel_named(text: str) -> tuple[Path, Kernel]:
 
     Raises:
         FileNotFoundError: no such file.
-        ValueError: as `regular`, a file that ends the program, or no such kernel in it; the text
-            names those that are.
+        ValueError: as `regular`, a file that raises or ends the program, or no such kernel in it;
+            the text names those that are.
     """
     file, separator, name = text.rpartition(SEPARATOR)
     if not separator or not file or not name:
@@ -58,7 +85,8 @@ def kernel_named(text: str) -> tuple[Path, Kernel]:
     # Last, as a file of the user's may be called select.py; for good, as a kernel may import.
     sys.path += [x for x in (str(root), str(path.resolve().parent)) if x not in sys.path]
     try:
-        found = runpy.run_path(str(path), run_name=name_of_module)
+        with errors_at_lines(path):
+            found = runpy.run_path(str(path), run_name=name_of_module)
     except SystemExit as ended:
         raise ValueError(f"{path} ends the program, with {ended.code}, as it is imported") from None
     kernels = {name: value for name, value in found.items() if isinstance(value, Kernel)}
@@ -178,7 +206,8 @@ def run_certainty(
     ):
         file, found = kernel_named(kernel)
         arguments, others = saved_arguments(found, inputs)
-        certainty = found.certainty(*arguments, **others)
+        with errors_at_lines(file):
+            certainty = found.certainty(*arguments, **others)
         tried = found.remedies(*arguments, most=what_if, **others) if what_if else ()
     if html is not None:
         certainty.html(html, replace=force)

@@ -2,26 +2,100 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Any, Final, cast
 
 import typer
 
+from ascend_kernels.schedule.schedule import Schedule
+from ascend_kernels.schedule.task_trace import schedule_perfetto
 from pypto_cast.cli.app import ChipName, Force, Json, refuse_unread
-from pypto_cast.cli.commands.certainty_command import kernel_named
+from pypto_cast.cli.commands.certainty_command import SEPARATOR, errors_at_lines, kernel_named
 from pypto_cast.cli.commands.compile_command import Inputs, Shapes, declared_of
-from pypto_cast.kernel.schedule_report import schedule_report
+from pypto_cast.kernel.jit import Kernel
+from pypto_cast.kernel.schedule_diff import ScheduleDiff
+from pypto_cast.kernel.schedule_report import STANDING, schedule_report
+from pypto_cast.kernel.tile_choice import replaced_tiles, tile_calls
 from pypto_cast.options.context import options
 from pypto_cast.options.releases import RELEASE_NAMES, ReleaseName
 from pypto_cast.report import terminal
 from pypto_cast.report.page import check_pages, page_html
 from pypto_cast.report.report import plain
-from pypto_cast.report.text_format import written
-from pypto_cast.tensors.array_files import check_free, output_file
+from pypto_cast.report.text_format import printable, tile_named, written
+from pypto_cast.tensors.array_files import check_apart, check_free, output_file
 from pypto_cast.tensors.tensor import tensor
 from pypto_cast.upstream.import_alias import as_pypto
 from pypto_cast.upstream.schedule_reader import read_schedule
+
+_DIFFERENT: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """A schedule as the command line names it: of a dump, or planned of a kernel."""
+
+    planned: str | None
+    dump: Path | None
+    dump_kernel: str | None
+    inputs: Path | None
+    shapes: tuple[str, ...]
+    release: str
+    chip: str | None
+    tiles: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return printable(str(self.dump if self.planned is None else self.planned))
+
+    def schedule(self) -> Schedule:
+        if self.dump is not None:
+            return read_schedule(self.dump, self.dump_kernel)
+        assert self.planned is not None
+        # Whether it is a release is for the options to say, which list them.
+        with (
+            as_pypto(replace_installed=True),
+            options(release=cast(ReleaseName, self.release), chip=self.chip),
+        ):
+            file, found = kernel_named(self.planned)
+            declared, others = declared_of(found, self.inputs, list(self.shapes))
+            tensors = [tensor(extents, dtype) for extents, dtype in declared]
+            with errors_at_lines(file), _tiles_named(self.tiles, found, tensors, others):
+                return found.schedule(*tensors, **others)
+
+    def against(self, texts: Sequence[str]) -> tuple[str, _Asked]:
+        """The schedule to compare with, and its name."""
+        changed = [text.partition("=") for text in texts]
+        if all(name in _CHANGES for name, _, _ in changed):
+            if self.planned is None:
+                raise ValueError(f"--against {texts[0]} plans again, which a dump cannot be")
+            tiles = tuple(value for name, _, value in changed if name == "tile")
+            last = {name: value for name, _, value in changed}
+            return ", ".join(texts), dataclasses.replace(
+                self,
+                tiles=tiles or self.tiles,
+                release=last.get("release", self.release),
+                chip=last.get("chip", self.chip),
+            )
+        if len(texts) > 1:
+            raise ValueError(f"--against is one FILE{SEPARATOR}KERNEL or DIR, or {_HOW}")
+        if SEPARATOR in texts[0]:
+            other = dataclasses.replace(self, planned=texts[0], dump=None)
+        else:
+            if not Path(texts[0]).is_dir():
+                raise ValueError(
+                    f"--against is FILE{SEPARATOR}KERNEL, the folder of a dump, or {_HOW}; got "
+                    f"{texts[0]!r}"
+                )
+            other = dataclasses.replace(self, planned=None, dump=Path(texts[0]))
+        return other.name, other
+
+
+_CHANGES: Final = ("tile", "release", "chip")
+_HOW: Final = "any of tile=N,N, release=NAME, chip=NAME"
 
 
 def run_schedule(
@@ -38,12 +112,32 @@ def run_schedule(
     ] = None,
     inputs: Inputs = None,
     shape: Shapes = None,
+    tile: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[LINE=]N,N",
+            help="Tile shape in place of all of that rank, or of that line's.",
+        ),
+    ] = None,
     release: Annotated[
         str, typer.Option(metavar="NAME", help=f"One of {', '.join(RELEASE_NAMES)}.")
     ] = "head",
     chip: ChipName = None,
+    against: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="OTHER",
+            help="Compare: tile=N,N, release=NAME, chip=NAME, FILE::KERNEL, or a dump's DIR.",
+        ),
+    ] = None,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE.html", help="Draw UB and the timeline there.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE.json", help="Write a trace for ui.perfetto.dev."
+        ),
     ] = None,
     force: Force = False,
     json: Json = False,
@@ -51,35 +145,93 @@ def run_schedule(
     """Show a kernel's tile program: by source line, in UB over time, its tasks over the cores.
 
     Planned as upstream's compiler would, without it; nothing is computed. Cycles are not measured.
+    With --against, exit code 1 where the two differ.
     """
     if (planned is None) == (upstream_dump is None):
         raise ValueError("name either FILE::KERNEL or --upstream-dump DIR")
-    if planned is not None:
+    if planned is not None and not against:
         refuse_unread(context, ("kernel",), f"beside {planned}; it is of --upstream-dump")
-    else:
-        refuse_unread(context, ("inputs", "shape", "release", "chip"), "of a dump, which is made")
+    if upstream_dump is not None and not any(SEPARATOR in each for each in against or ()):
+        unread = ("inputs", "shape", "tile", "release", "chip")
+        refuse_unread(context, unread, "of a dump, which is made")
+    if against:
+        refuse_unread(context, ("output",), "with --against; it is of one schedule")
+    given = [each for each in (inputs,) if each is not None]
+    check_apart([html, output])
+    for path in (html, output):
+        if path is not None:
+            check_free(path, force=force, inputs=given)
     if html is not None:
-        check_free(html, force=force, inputs=[each for each in (inputs,) if each is not None])
         check_pages()
-    if upstream_dump is not None:
-        schedule = read_schedule(upstream_dump, kernel)
+    asked = _Asked(
+        planned=planned,
+        dump=upstream_dump,
+        dump_kernel=kernel,
+        inputs=inputs,
+        shapes=tuple(shape or ()),
+        release=release,
+        chip=chip,
+        tiles=tuple(tile or ()),
+    )
+    is_different = False
+    if against:
+        name, other = asked.against(against)
+        compared = ScheduleDiff(
+            first=asked.schedule(),
+            second=other.schedule(),
+            first_name=asked.name,
+            second_name=name,
+        )
+        told, is_different, trace = compared.report, not compared.is_equal, None
     else:
-        assert planned is not None
-        # Whether it is a release is for the options to say, which list them.
-        with (
-            as_pypto(replace_installed=True),
-            options(release=cast(ReleaseName, release), chip=chip),
-        ):
-            _, found = kernel_named(planned)
-            declared, others = declared_of(found, inputs, shape or [])
-            tensors = [tensor(extents, dtype) for extents, dtype in declared]
-            schedule = found.schedule(*tensors, **others)
-    told = schedule_report(schedule)
-    if html is not None:
-        with output_file(html, force=force, inputs=[]) as file:
-            assert file is not None
-            file.write(page_html(told).encode())
+        schedule = asked.schedule()
+        told = schedule_report(schedule)
+        trace = None if output is None else schedule_perfetto(schedule, STANDING)
+    with (
+        output_file(html, force=force, inputs=[]) as page,
+        output_file(output, force=force, inputs=[]) as file,
+    ):
+        if page is not None:
+            page.write(page_html(told).encode())
+        if file is not None and trace is not None:
+            file.writelines(piece.encode() for piece in trace)
     report = dataclasses.replace(
-        told, facts=(*told.facts, *plain(html=html)), notes=told.notes + written([html])
+        told,
+        facts=(*told.facts, *plain(html=html, output=output)),
+        notes=told.notes + written([html, output]),
     )
     terminal.show(report, as_json=json)
+    if is_different:
+        raise typer.Exit(_DIFFERENT)
+
+
+@contextlib.contextmanager
+def _tiles_named(
+    texts: Sequence[str], kernel: Kernel, tensors: Sequence[Any], others: dict[str, Any]
+) -> Iterator[None]:
+    """Replace tile shapes as `--tile` names them.
+
+    Raises:
+        ValueError: no tile shape, or none is set at that line or of that rank; lists the calls.
+    """
+    with contextlib.ExitStack() as stack:
+        calls = tile_calls(kernel, *tensors, **others) if texts else ()
+        # Those of a line last: they count before those of a rank.
+        for text in sorted(texts, key=lambda each: "=" in each):
+            line, separator, shape = text.rpartition("=")
+            tile = tile_named(shape)
+            found = [
+                each
+                for each in calls
+                if (str(each.line) == line if separator else len(each.tile_shape) == len(tile))
+            ]
+            if not found:
+                missing = f"line {line}" if separator else f"{len(tile)} dimensions"
+                listed = "; ".join(map(str, calls)) or "none"
+                raise ValueError(
+                    f"--tile {text}: {kernel.signature.kernel} sets no tile shape of {missing}; "
+                    f"its calls: {listed}"
+                )
+            at = {each.place: tile for each in found} if separator else tile
+            stack.enter_context(replaced_tiles(at))
+        yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 
 import numpy as np
@@ -72,8 +73,13 @@ import torch_npu
 from softmax_impl import make
 
 
+def compare(given, wanted):
+    assert given is wanted, "a kernel that is not wanted has no results"
+
+
 def test_of_another_shape():
     make((32, 256))(torch.ones(64, 512).npu(), torch.ones(64, 512).npu())
+    compare(1, 2)
 
 
 @pytest.mark.skip(reason="needs a device")
@@ -101,10 +107,18 @@ def test_a_kernel_of_a_model_is_reached_by_its_driver(
     assert upstream_schedules.main(words) == 0
     printed = capfd.readouterr().out
     leaves = len(pypto.read_schedule(tmp_path / "softmax").leaves)
-    assert f"| made | yes | {leaves} of {leaves} | the bits of the tensor level |" in printed
+    row = f"| made | yes | {leaves} of {leaves} | the bits of the tensor level |"
+    assert row in printed
     assert (
         "| gone | no |  | cannot be written again from the list | no checkout has it |" in printed
     )
+
+    before = tmp_path / "before.md"
+    before.write_text(printed, encoding="utf-8")
+    assert upstream_schedules.main([*words, "gone", "--seconds", "7", "--keep", str(before)]) == 0
+    kept = capfd.readouterr().out
+    assert row in kept
+    assert re.search(r"\| gone \|.* 7 s \|", kept)
 
 
 def test_the_command_counts_what_became_of_each_kernel(

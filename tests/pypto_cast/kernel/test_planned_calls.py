@@ -435,3 +435,30 @@ def test_numbers_of_the_same_six_decimals_are_one_to_the_plan() -> None:
     leaf = small_factors.schedule(given, given).leaves[0]
     factors = [each.scalar for each in leaf.operations if each.opcode == "MULS"]
     assert factors in ([1e-7], [2e-7])
+
+
+Ragged = pypto.Tensor[[1, 2, 14, 73], pypto.DT_BF16]
+
+
+@pypto.frontend.jit
+def summed_ragged(x: Ragged, w: pypto.Tensor[[1, 2, 14, 1], pypto.DT_BF16], y: Ragged) -> None:
+    pypto.set_vec_tile_shapes(2, 2, 4, 64)
+    larger = pypto.abs(x)
+    y[:] = (larger - pypto.sum(larger / w, 2, True)) * 1.5
+
+
+def test_a_sum_of_a_whole_and_a_ragged_tile_is_copied_whole() -> None:
+    """Rows 4 to 8 are summed with rows 12 to 14 into 4 rows; a plan that copied 2 ran as a fault.
+
+    The wheel's dump copies 1x2x4x64 and 1x2x4x9 there.
+    """
+    given = arrays((1, 2, 14, 73), (1, 2, 14, 1), (1, 2, 14, 73))
+    codes = [pypto.cast(pypto.from_numpy(each), pypto.DT_BF16).numpy() for each in given]
+    schedule = summed_ragged.schedule(*codes)
+    schedule.run(*codes)
+    (body,) = schedule.bodies
+    joined = [each for each in body.tasks if each.accesses[0].offset == (0, 0, 12, 0)]
+    assert [access.shape for task in joined for access in task.accesses[-2:]][-2:] == [
+        (1, 2, 4, 64),
+        (1, 2, 4, 9),
+    ]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from support.environment.command import Command, command
+from support.programs.perfetto_document import check_document
 from support.programs.upstream_dumps import DUMPS, kernel_of, unpacked
 
 import pypto_cast as pypto
@@ -53,6 +55,23 @@ def test_the_table_by_line(planned: Schedule) -> None:
         ("softmax.py:13", 5, 0, 10 + 4 * 137),
         ("softmax.py:14", 7, 65_536, 10 + 6 * 137),
     ]
+
+
+def test_leaves_of_the_same_work_share_a_row(planned: Schedule) -> None:
+    (body,), leaves = planned.bodies, planned.leaves * 60
+    tasks = tuple(replace(body.tasks[0], leaf=leaf) for leaf in range(60) if leaf != 7)
+    many = replace(planned, leaves=leaves, bodies=(replace(body, tasks=tasks),))
+    report = schedule_report(many)
+    rows = list(report.tables[0].texts())
+
+    assert [row[:3] + row[-1:] for row in rows] == [
+        ["softmax.py:12", "0 to 59", "4", "59"],
+        ["softmax.py:13", "0 to 59", "5", "59"],
+        ["softmax.py:14", "0 to 59", "7", "59"],
+    ]
+    assert len(document(report)["lines"]) == 180
+    names = [figure.title for figure in drawn(report, "ub")]
+    assert names == ["Leaf 0 and 59 like it: buffers", "Leaf 0 and 59 like it: bytes alive"]
 
 
 def test_buffers_are_bars_at_their_addresses(planned: Schedule) -> None:
@@ -139,6 +158,86 @@ def test_the_command(command: Command, tmp_path: Path) -> None:
     assert dump["origin"] == "upstream's dump"
     for key in ("buffers", "tasks", "peak_ub_bytes", "needed_ub_bytes"):
         assert dump[key] == ours[key]
+
+
+def test_perfetto_has_a_track_for_each_core_and_pipe(command: Command, tmp_path: Path) -> None:
+    out = tmp_path / "trace.json"
+    assert command("schedule", SOFTMAX, *WHEEL, "--output", out, "--json").json["output"] == str(
+        out
+    )
+    found = json.loads(out.read_bytes())
+    check_document(found)
+    assert {entry["pid"] for entry in found["traceEvents"]} == {1, 2, 3, 4}
+    slices = [entry for entry in found["traceEvents"] if entry["ph"] == "X"]
+    assert len(slices) == 4 * 31
+    assert slices[0]["name"] == "COPY_IN"
+    assert slices[0]["args"] == {
+        "body": slices[0]["args"]["body"],
+        **{"task": 0, "leaf": 0, "index": 0, "line": slices[0]["args"]["line"], "cycles": 137},
+    }
+    assert {entry["ph"] for entry in found["traceEvents"]} == {"M", "X", "s", "f"}
+
+
+def test_tile_shapes_are_replaced(command: Command) -> None:
+    own = command("schedule", SOFTMAX, *WHEEL, "--json").json
+    for tile in ("32,256", "11=32,256"):
+        assert command("schedule", SOFTMAX, *WHEEL, "--tile", tile, "--json").json == own
+    small = command(
+        "schedule", SOFTMAX, *WHEEL, "--tile", "64,512", "--tile", "11=16,256", "--json"
+    )
+    assert small.json["tasks"] == 8
+    for tile in ("8", "13=32,256"):
+        error = command("schedule", SOFTMAX, "--tile", tile).error
+        assert "sets no tile shape of" in error
+        assert "its calls: softmax.py:11: set_vec_tile_shapes(32, 256)" in error
+    assert "a tile is positive ints" in command("schedule", SOFTMAX, "--tile", "11=a").error
+
+
+def test_two_schedules_beside_each_other(command: Command, tmp_path: Path) -> None:
+    page = tmp_path / "diff.html"
+    ran = command("schedule", SOFTMAX, *WHEEL, "--against", "tile=16,256", "--html", page)
+    assert ran.code == 1
+    assert "they differ in tasks, operations, order, addresses" in ran.out
+    assert "-65,536" in ran.out
+    assert "UB over time: tile=16,256" in page.read_text(encoding="utf-8")
+    dump = unpacked("softmax", tmp_path)
+    same = command("schedule", SOFTMAX, *WHEEL, "--against", dump, "--json")
+    assert (same.code, same.json["equal"], same.json["lines"]) == (0, True, [])
+    assert command("schedule", "--upstream-dump", dump, "--against", dump).code == 0
+    refused = command("schedule", "--upstream-dump", dump, "--against", "chip=Ascend910B3").error
+    assert "plans again, which a dump cannot be" in refused
+    assert "release=NAME, chip=NAME; got 'nowhere'" in (
+        command("schedule", SOFTMAX, "--against", "nowhere").error
+    )
+
+
+def test_a_diff_in_python_and_in_a_notebook(planned: Schedule, tmp_path: Path) -> None:
+    dump = pypto.read_schedule(unpacked("softmax", tmp_path))
+    assert pypto.ScheduleDiff(first=planned, second=dump).is_equal
+    told = pypto.ScheduleDiff(first=planned, second=dump)
+    assert str(told).startswith("softmax: no part differs")
+    assert "UB needed" in told._repr_html_()
+    assert "UB needed" in (planned._repr_html_() or "")
+    assert "softmax.py:13, leaf 0, 4 tasks: EXPAND, 2 x SUB, 2 x EXP; 0 B moved" in str(planned)
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("y[:] = x * (1 / 0)", "raises.py:6: ZeroDivisionError: division by zero"),
+        ("y[:] = pypto.nothing(x)", "raises.py:6: "),
+        ("y[:] = x +", "raises.py:6: SyntaxError: "),
+    ],
+)
+def test_a_kernel_that_raises(command: Command, tmp_path: Path, body: str, says: str) -> None:
+    file = tmp_path / "raises.py"
+    tensor = "pypto.Tensor([64, 64], pypto.DT_FP32)"
+    file.write_text(
+        "import pypto_cast as pypto\n\n@pypto.frontend.jit\n"
+        f"def raises(x: {tensor}, y: {tensor}):\n"
+        f"    pypto.set_vec_tile_shapes(32, 64)\n    {body}\n"
+    )
+    assert says in command("schedule", f"{file}::raises").error
 
 
 def test_shapes_that_annotations_leave_open(command: Command, tmp_path: Path) -> None:

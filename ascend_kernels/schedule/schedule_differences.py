@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from ascend_kernels.schedule.parts import Body, Leaf, Task, TileOperand, TileOperation
+from ascend_kernels.schedule.scalars import Scalar
 from ascend_kernels.schedule.schedule import Schedule
 
 PARTS: Final = ("leaves", "tasks", "operations", "order", "addresses", "peak", "flags")
@@ -24,11 +25,13 @@ def leaf_in(task: Task, leaf: Leaf) -> Leaf:
     """
 
     def known(operand: TileOperand) -> TileOperand:
-        extents = (
-            task.accesses[each[1]].shape[each[2]] if isinstance(each, tuple) else each
-            for each in operand.valid_shape
-        )
-        return replace(operand, valid_shape=tuple(extents))
+        return replace(operand, valid_shape=tuple(map(extent, operand.valid_shape)))
+
+    def extent(each: Scalar) -> Scalar:
+        match each:
+            case (_, int(access), int(axis)):
+                return task.accesses[access].shape[axis]
+        return each
 
     operations = []
     for each in leaf.operations:

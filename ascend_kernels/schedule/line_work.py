@@ -1,0 +1,118 @@
+"""The tile operations of a schedule by source line: opcodes, bytes between GM and UB, cycles."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ascend_kernels.schedule.parts import COPIES, OUTWARD, Body, Leaf, TileOperand, TileOperation
+
+INSERTED: Final = "inserted by a pass"
+"""The place of an operation that serves no line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineWork:
+    """The tile operations of one line in one leaf, without flags.
+
+    Attributes:
+        place: file and line; of inserted copies the line that they serve.
+        leaf: the place of the leaf in the schedule.
+        opcodes: the opcodes and how often each occurs.
+        copied_bytes: the bytes that a task moves between GM and UB.
+        cycles: the sum of their cycles in a task; None where one of them is not known.
+        tasks: the number of tasks that run the leaf, in one run of each body.
+    """
+
+    place: str
+    leaf: int
+    opcodes: tuple[tuple[str, int], ...]
+    copied_bytes: int
+    cycles: int | None
+    tasks: int
+
+    @property
+    def operations(self) -> int:
+        """The number of tile operations of a task."""
+        return sum(count for _, count in self.opcodes)
+
+    @property
+    def opcode_list(self) -> str:
+        """The opcodes with their counts, in words."""
+        return ", ".join(f"{n} x {name}" if n > 1 else name for name, n in self.opcodes)
+
+    def __str__(self) -> str:
+        cycles = "cycles not known" if self.cycles is None else f"{self.cycles} cycles"
+        return (
+            f"{self.place}, leaf {self.leaf}, {self.tasks} tasks: {self.opcode_list}; "
+            f"{self.copied_bytes} B moved, {cycles}"
+        )
+
+
+def line_work(leaves: Sequence[Leaf], bodies: Sequence[Body]) -> tuple[LineWork, ...]:
+    """The work of each line of each leaf, by leaf and line."""
+    tasks = Counter(task.leaf for body in bodies for task in body.tasks)
+    found = []
+    for number, leaf in enumerate(leaves):
+        by_line: dict[str, list[TileOperation]] = {}
+        for each in leaf.operations:
+            if each.flag is None:
+                by_line.setdefault(place_of(leaf, each), []).append(each)
+        for line, held in by_line.items():
+            found.append(
+                LineWork(
+                    place=line,
+                    leaf=number,
+                    opcodes=tuple(Counter(each.opcode for each in held).items()),
+                    copied_bytes=sum(map(_copied_bytes, held)),
+                    # Without the cycles of one operation their sum is not known.
+                    cycles=sum(each.latency for each in held)
+                    if all(each.latency for each in held)
+                    else None,
+                    tasks=tasks[number],
+                )
+            )
+    return tuple(sorted(found, key=lambda each: (each.leaf, line_key(each.place))))
+
+
+def line_key(place: str) -> tuple[str, int]:
+    """File and line as a key to sort by; of `INSERTED`, line 0."""
+    file, _, line = place.rpartition(":")
+    return file, int(line) if line.isdecimal() else 0
+
+
+def place_of(leaf: Leaf, operation: TileOperation) -> str:
+    """The line that an operation serves; of an inserted copy in the line that reads its tile."""
+    if operation.place or operation.flag is not None:
+        return operation.place
+    held = {each.buffer for each in (*operation.inputs, *operation.outputs)} - {None}
+    users = [
+        each.place
+        for each in leaf.operations
+        if each.place and held & {one.buffer for one in (*each.inputs, *each.outputs)}
+    ]
+    if not users:
+        return INSERTED
+    return users[-1] if operation.opcode in OUTWARD else users[0]
+
+
+def buffer_owner(leaf: Leaf, place: int) -> tuple[str, str]:
+    """Opcode and line of the operation that a buffer was allocated for."""
+    operation = leaf.operations[leaf.buffers[place].first]
+    return operation.opcode, place_of(leaf, operation)
+
+
+def _copied_bytes(operation: TileOperation) -> int:
+    if operation.opcode not in COPIES:
+        return 0
+    return sum(map(_tile_bytes, (*operation.inputs, *operation.outputs)))
+
+
+def _tile_bytes(operand: TileOperand) -> int:
+    """The valid bytes of a tile; padding counts where the extents are open."""
+    known = [each for each in operand.valid_shape if isinstance(each, int)]
+    shape = operand.shape if len(known) < len(operand.valid_shape) else known
+    return math.prod(shape) * operand.format.dtype.itemsize if operand.shape else 0

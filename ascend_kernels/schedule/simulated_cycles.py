@@ -1,0 +1,177 @@
+"""Cycles as upstream's simulator counts them: of tile operations, leaves and the tasks of a body.
+
+The figures of operations are those of `cycle_table`, measured from the timelines of pipes that
+upstream's wheel writes; a simulator wrote them, and no device.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ascend_kernels.schedule.cycle_table import ROWS
+from ascend_kernels.schedule.parts import Body, Leaf, TileOperation
+
+STANDING: Final = "cycles of the simulator in upstream's release 0.2.0, not of a device"
+"""Has to stand beside every result."""
+_HAND_OUT_CYCLES: Final = 200
+"""From one task to the next (schedulerCycles in the wheel's _simulate.config.ini)."""
+_RESOLVE_CYCLES: Final = 390
+"""For each task that waited for one that is done (resolveCycles, in the same file)."""
+_FIRST_CYCLES: Final = 4
+"""From the start of a task to its first operation, in all timelines."""
+_GAP_CYCLES: Final = 2
+"""From the end of an operation to the next of its pipe, or one that reads its result."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleForm:
+    """The cycles of an opcode and a dtype: `once + sheets * (each + per_kib * KiB of a sheet)`.
+
+    Attributes:
+        once, each, per_kib: cycles.
+        least_bytes, most_bytes: of the sheets that were measured. Where they are equal the form
+            holds for that size alone; else it is continued to others.
+    """
+
+    once: float
+    each: float
+    per_kib: float
+    least_bytes: int
+    most_bytes: int
+
+    def cycles(self, sheets: int, sheet_bytes: int) -> int | None:
+        """The cycles of so many sheets; None of a size for which the form does not hold."""
+        if self.least_bytes == self.most_bytes != sheet_bytes:
+            return None
+        return round(self.once + sheets * (self.each + self.per_kib * sheet_bytes / 1024))
+
+
+Forms = Mapping[tuple[str, str], CycleForm]
+"""By opcode and dtype."""
+
+
+def forms_of(rows: Sequence[tuple[str, str, float, float, float, int, int]]) -> Forms:
+    """The forms of the rows of a table."""
+    return {
+        (opcode, dtype): CycleForm(
+            once=once, each=each, per_kib=per_kib, least_bytes=least, most_bytes=most
+        )
+        for opcode, dtype, once, each, per_kib, least, most in rows
+    }
+
+
+FORMS: Final = forms_of(ROWS)
+
+
+def measured_size(operation: TileOperation) -> tuple[str, int, int] | None:
+    """What decides the cycles: dtype, sheets and bytes of a sheet; None without a tile in UB.
+
+    The dtype is that of the first operand, the sheet the last two axes of the smallest operand,
+    scratch included, with the elements of the first. A tile of one axis counts as one element.
+    """
+    tiles = [each for each in (*operation.inputs, *operation.outputs) if each.buffer is not None]
+    if not tiles:
+        return None
+    sheets = min(math.prod(each.shape[:-2]) for each in tiles)
+    elems = min(math.prod(each.shape[-2:]) if len(each.shape) > 1 else 1 for each in tiles)
+    fmt = (*operation.inputs, *operation.outputs)[0].format
+    return str(fmt), sheets, elems * fmt.dtype.itemsize
+
+
+def simulated_cycles(operation: TileOperation, forms: Forms = FORMS) -> int | None:
+    """The cycles of a tile operation; None where no form is of its opcode and dtype, or its size.
+
+    A view, and an assembly of parts, take one cycle whatever their size.
+    """
+    if operation.opcode in ("VIEW", "ASSEMBLE"):
+        return 1
+    size = measured_size(operation)
+    form = None if size is None else forms.get((operation.opcode, size[0]))
+    return None if size is None or form is None else form.cycles(*size[1:])
+
+
+def leaf_cycles(leaf: Leaf, forms: Forms = FORMS) -> tuple[int | None, frozenset[str]]:
+    """The cycles of a task of a leaf, None if operations have none, and the opcodes of those.
+
+    Pipes run side by side. An operation waits for the writers of what it reads and enters the queue
+    of its pipe then; flags, barriers and addresses do not count. A leaf of the cube has none.
+    """
+    operations = [each for each in leaf.operations if each.flag is None]
+    cycles = [simulated_cycles(each, forms) for each in operations]
+    missing = frozenset(
+        each.opcode for each, known in zip(operations, cycles, strict=True) if known is None
+    )
+    if missing or leaf.core == "AIC":
+        return None, missing
+    writers: dict[int | None, list[int]] = {}
+    readers: list[list[int]] = [[] for _ in operations]
+    waits = [0] * len(operations)
+    for place, operation in enumerate(operations):
+        needed = {
+            writer
+            for one in operation.inputs
+            if one.buffer is not None
+            for writer in writers.get(one.buffer, ())
+        }
+        waits[place] = len(needed)
+        for writer in needed:
+            readers[writer].append(place)
+        for one in operation.outputs:
+            writers.setdefault(one.buffer, []).append(place)
+    queue = [(_FIRST_CYCLES - _GAP_CYCLES, place) for place, count in enumerate(waits) if not count]
+    free: dict[str, int] = {}
+    ready = [0] * len(operations)
+    while queue:
+        due, place = heapq.heappop(queue)
+        pipe = operations[place].pipe
+        end = max(due, free.get(pipe, 0)) + _GAP_CYCLES + (cycles[place] or 0)
+        free[pipe] = end
+        for reader in readers[place]:
+            waits[reader] -= 1
+            ready[reader] = max(ready[reader], end)
+            if not waits[reader]:
+                heapq.heappush(queue, (ready[reader], reader))
+    return max(free.values(), default=0) + 1, missing
+
+
+def body_cycles(body: Body, cycles: Sequence[int], cores: int) -> int:
+    """The cycles of one run of a body, from the first task until the last one's result is known.
+
+    Tasks are handed out one after another to cores that are free, as they become ready, and results
+    are looked at one after another. The launch is not in it.
+
+    Args:
+        body: its tasks.
+        cycles: of a task of each leaf of the schedule.
+        cores: the number of vector cores.
+    """
+    waits = [0] * len(body.tasks)
+    for task in body.tasks:
+        for successor in task.successors:
+            waits[successor] += 1
+    ready = deque((0, place) for place, count in enumerate(waits) if not count)
+    running: list[tuple[int, int]] = []
+    handed = resolved = 0
+    while ready or running:
+        start = max(ready[0][0], handed) if ready and len(running) < cores else None
+        if start is not None and (not running or start <= max(running[0][0], resolved)):
+            _, place = ready.popleft()
+            leaf = body.tasks[place].leaf
+            handed = start + (0 if leaf is None else _HAND_OUT_CYCLES)
+            heapq.heappush(running, (start + (0 if leaf is None else cycles[leaf]), place))
+            continue
+        end, place = heapq.heappop(running)
+        resolved = max(resolved, end)
+        successors = body.tasks[place].successors
+        resolved += 0 if successors else _RESOLVE_CYCLES  # the end of the body waits for it
+        for successor in successors:
+            resolved += _RESOLVE_CYCLES
+            waits[successor] -= 1
+            if not waits[successor]:
+                ready.append((resolved, successor))
+    return resolved
