@@ -15,7 +15,6 @@ PARTS: Final = ("leaves", "tasks", "operations", "order", "addresses", "peak", "
 """Parts in which two schedules are compared: leaf functions, by number; tasks, by all that their
 copies move and the tasks that wait for them; of each leaf the multiset of operations, their order,
 the bytes of operands, the peak of UB, and the syncs with their places."""
-_PLACES_OF_THE_WHEEL: Final = "site-packages"
 
 
 def leaf_in(task: Task, leaf: Leaf) -> Leaf:
@@ -52,19 +51,6 @@ def computing(schedule: Schedule) -> dict[int, Leaf]:
             tasks.setdefault(task.leaf, task)
     listed = enumerate(schedule.leaves)
     return {place: leaf_in(tasks[place], x) for place, x in listed if x.core != "HUB"}
-
-
-def at_lines_of(leaf: Leaf, other: Leaf) -> Leaf:
-    """A leaf with no line where the other has none, or one in the wheel's own sources."""
-    if len(leaf.operations) != len(other.operations):
-        return leaf
-    operations = (
-        replace(each, file=beside.file, line=beside.line)
-        if not beside.line or _PLACES_OF_THE_WHEEL in beside.file
-        else each
-        for each, beside in zip(leaf.operations, other.operations, strict=True)
-    )
-    return replace(leaf, operations=tuple(operations))
 
 
 def tasks_of(schedule: Schedule, body: Body) -> list[Any]:

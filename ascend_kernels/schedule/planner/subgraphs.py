@@ -182,13 +182,11 @@ def _tells_extents(node: Node) -> bool:
 
 
 def _identity(node: Node, output: int) -> tuple[str, tuple[int, ...], str, int, int]:
-    """The parts of a node that make it equal to another: of its number six decimals.
-
-    Upstream compares the text of attributes (interface/operation/operation.cpp, DumpAttr).
-    """
+    """A node with six decimals of its number, the text that upstream compares (DumpAttr)."""
+    number = node.attributes.scalar
     asked = replace(node.attributes, file="", line=0, scalar=None)
-    scalar = "" if node.attributes.scalar is None else f"{node.attributes.scalar:f}"
-    return node.opcode, node.inputs, f"{asked} {scalar}", node.subgraph, output
+    text = f"{asked} {number if number is None else format(number, 'f')}"
+    return node.opcode, node.inputs, text, node.subgraph, output
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from benchmarks.upstream_kernels import drawn as drawn_operation
 from pypto_cast.testing import assert_schedule_ok
 
 DRAWN = 20
-LEAST_EQUAL = 15
+LEAST_EQUAL = 17
 """A draw may find what is not planned as upstream does; benchmarks/planned_schedules.md counts."""
 
 

@@ -111,7 +111,7 @@ def test_the_cost_grows_with_distinct_rows(monkeypatch: pytest.MonkeyPatch) -> N
     assert counts[2] == counts[3]
 
 
-NOT_PLANNED = {"bits", "gathered", "keepdim_false", "padded", "running_sums"}
+NOT_PLANNED = {"keepdim_false"}
 """Kernels of the dumps with an operation that is refused; test_tiled_kernels has the reasons."""
 
 

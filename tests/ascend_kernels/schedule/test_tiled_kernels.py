@@ -23,11 +23,7 @@ from pypto_cast.kernel.jit import Kernel
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 REFUSED = {
-    "bits": "bitwise_and at bits.py:15 in bits: no tile opcode is known for these operands",
-    "gathered": "gather at gathered.py:13 in gathered: no tile opcodes are known for it",
     "keepdim_false": "RESHAPE at keepdim_false.py:12: a reshape of [16, 1], whose rows are",
-    "padded": "pad at padded.py:13 in padded: no tile opcodes are known for it",
-    "running_sums": "cumsum at running_sums.py:13 in running_sums: no tile opcodes are known",
 }
 """Kernels that are not planned, and the reason that is given."""
 LOOPS = {name for name in NAMES if name.startswith("loop_")} | {"offset_data", "open_temporary"}
@@ -36,6 +32,7 @@ OTHERWISE_NUMBERED = ("logarithm", "reshaped", "rmsnorm_int8_two_tiles", "softma
 """Upstream makes tensors for log that nothing uses, and takes reshapes of tiles, and temporaries,
 in the order of hash tables, which shows where there are several."""
 COPIES = ("COPY_IN", "COPY_OUT")
+AXES = ("op_attr_AXIS", "op_attr_EXPANDDIM", "op_attr_axis")
 MODES = (None, "RINT", "ROUND", "FLOOR", "CEIL", "TRUNC", "ODD")
 
 
@@ -84,7 +81,7 @@ def dumped_operations(leaf: dict[str, Any]) -> list[tuple[Any, ...]]:
                 [operand(magic) for magic in each["ioperands"]],
                 [operand(magic) for magic in each["ooperands"]],
                 asked.get("SCALAR", {}).get("value"),
-                asked.get("op_attr_AXIS", asked.get("op_attr_EXPANDDIM", -1)),
+                next((asked[each] for each in AXES if each in asked), -1),
                 MODES[asked.get("op_attr_mode", 0)],
                 each.get("line", 0) if "site-packages" not in each.get("file", "") else None,
             )
@@ -96,7 +93,8 @@ def planned_operations(leaf: LeafGraph) -> list[tuple[Any, ...]]:
     def operand(given: Any) -> object:
         if given.access is not None:
             return "GM"
-        return given.buffer, list(given.shape), list(given.valid_shape)
+        pairs = zip(given.valid_shape, given.shape, strict=True)  # what a task tells is at most all
+        return given.buffer, list(given.shape), [a if isinstance(a, int) else b for a, b in pairs]
 
     return [
         (
@@ -124,7 +122,8 @@ def test_leaves_are_those_of_upstream_operation_by_operation(
     ]
     for leaf, other in zip(found, wanted, strict=True):
         for each, beside in zip(leaf, other, strict=True):
-            assert each[:-1] == beside[:-1]
+            told = (*each[:3], beside[3] and each[3], *each[4:-1])  # no JSON holds an infinity
+            assert told == beside[:-1] or each[:-1] == beside[:-1]
             assert beside[-1] in (each[-1], None, 0)  # some operations of dumps have no line
 
 

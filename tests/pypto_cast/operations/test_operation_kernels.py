@@ -274,3 +274,28 @@ def test_powers_of_two_lie_within_the_bounds_of_exp_and_log(dtype: np.dtype) -> 
     assert certain[12]  # 2 ** 0
     assert certain.all() == (kind.itemsize == 2)
     assert {cause.operation for cause in bounds.causes} <= {"exp", "log"}
+
+
+@pytest.mark.parametrize("dtype", [FP32, np.float16, BF16, np.int32, np.int16])
+def test_a_sign_is_one_zero_or_minus_one(dtype: np.dtype) -> None:
+    x = np.arange(-8, 8).astype(dtype)
+    found = pypto.sign(pypto.from_numpy(x)).numpy()
+    np.testing.assert_array_equal(found, np.sign(np.arange(-8, 8)).astype(dtype))
+
+
+@pytest.mark.parametrize("name", ["sin", "cos", "expm1", "log1p"])
+def test_a_function_composed_in_fp32_is_right_to_the_last_bit_of_fp16(name: str) -> None:
+    ends = (-10, 10) if name in ("sin", "cos") else (0.25, 6)
+    x = np.linspace(*ends, 96).astype(np.float16)
+    found = getattr(pypto, name)(pypto.from_numpy(x)).numpy()
+    expected = getattr(np, name)(x.astype(np.float64)).astype(np.float16)
+    np.testing.assert_array_equal(found.view(np.uint16), expected.view(np.uint16))
+
+
+def test_functions_at_the_ends_of_their_range() -> None:
+    x = pypto.from_numpy(np.float32([0, -1, np.inf, np.nan]))
+    np.testing.assert_array_equal(pypto.log1p(x).numpy(), np.float32([0, -np.inf, np.inf, np.nan]))
+    np.testing.assert_array_equal(pypto.expm1(x).numpy()[2:], np.float32([np.inf, np.nan]))
+    zeros = pypto.from_numpy(np.float32([0, -0.0]))
+    np.testing.assert_array_equal(pypto.sin(zeros).numpy(), [0, 0])
+    np.testing.assert_array_equal(pypto.cos(zeros).numpy(), [1, 1])
