@@ -31,6 +31,8 @@ _FUNCTIONS: Final[Mapping[str, Callable[..., int]]] = {
     "neg": operator.neg,
     "pos": operator.pos,
     "not": lambda a: int(not a),
+    "and": lambda a, b: int(a != 0 and b != 0),
+    "or": lambda a, b: int(a != 0 or b != 0),
     "eq": lambda a, b: int(a == b),
     "ne": lambda a, b: int(a != b),
     "lt": lambda a, b: int(a < b),
@@ -137,6 +139,11 @@ def constant(scalar: Scalar) -> int | None:
         values = {name: (k + 1) * (place + 3) ** 2 for place, name in enumerate(names)}
         found.add(_polynomial(scalar, values))
     return found.pop() if len(found) == 1 else None
+
+
+def distance(a: Scalar, b: Scalar) -> int | None:
+    """The difference of two numbers; None of two that are not equally far apart in any run."""
+    return 0 if a == b else constant(minus(a, b))
 
 
 _POINTS: Final = 8

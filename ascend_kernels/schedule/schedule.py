@@ -175,6 +175,7 @@ class Schedule:
         *arrays: Array,
         copy_completion: CopyCompletion = "latest",
         doubt: Callable[[str], object] | None = None,
+        expected: Callable[[str], Array] | None = None,
     ) -> Mapping[str, Array]:
         """Execute as `run` does, and count how often each element of an output is written.
 
@@ -182,6 +183,8 @@ class Schedule:
             arrays, copy_completion: see `run`.
             doubt: takes the text of each flag that may be set again before the wait for its last
                 set is over, once; None: it is a fault.
+            expected: gives for the name of an output the elements that the kernel writes, as a
+                mask; the others keep what they held. None: all are written.
 
         Raises:
             SimulatorFault, NotExecutedError, TypeError, ValueError: see `run`.
@@ -251,15 +254,20 @@ class Schedule:
             if parameter.is_written:
                 written = gm.times_written(parameter.name)
                 counts[parameter.name] = written[:: array.itemsize].reshape(array.shape)
-                self._check_whole(parameter, counts[parameter.name])
+                self._check_whole(parameter, counts[parameter.name], expected)
         for parameter, array in zip(self.parameters, arrays, strict=True):
             if parameter.is_written:
                 array.reshape(-1).view(np.uint8)[...] = memory[parameter.name]
         return counts
 
-    def _check_whole(self, parameter: Parameter, counts: Array) -> None:
-        missing = np.argwhere(counts == 0)
-        if len(missing) and not parameter.is_read:
+    def _check_whole(
+        self, parameter: Parameter, counts: Array, expected: Callable[[str], Array] | None
+    ) -> None:
+        if parameter.is_read or counts.all():
+            return
+        wanted = np.True_ if expected is None else expected(parameter.name)
+        missing = np.argwhere((counts == 0) & wanted)
+        if len(missing):
             raise SimulatorFault(
                 f"the kernel ends with {len(missing)} elements of {parameter.name} never written, "
                 f"the first at {missing[0].tolist()}"

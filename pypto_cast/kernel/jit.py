@@ -305,8 +305,8 @@ class Kernel:
         with recording.running(own):
             try:
                 self._run(own, arguments, named)
-            except NameError as error:  # what another path, or the iteration before, assigns
-                if not for_plan:
+            except (NameError, IndexError, ValueError) as error:
+                if own.tape is None or not own.tape.may_never_run(error):
                     raise
                 message = f"{self._signature.kernel}: {error}, on one path"
                 raise entry("PlanError")(message) from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -19,8 +19,10 @@ from ascend_kernels.schedule.parts import (
 )
 from ascend_kernels.schedule.planner.tile_graph import PlanError
 from ascend_kernels.schedule.scalars import Scalar, calculation
+from pypto_cast.operations.scalar_operands import Constant
 from pypto_cast.recording.plan_tape import Declared, LoopOpened, PassClosed, PassOpened
 from pypto_cast.recording.steps import Call
+from pypto_cast.tensors.symbolic import SymbolicScalar, scalar_of
 from pypto_cast.tensors.tensor import Tensor
 from tiling.grid import Shape
 
@@ -188,14 +190,17 @@ class _Events:
 
     def _loop(self, opened: LoopOpened, place: _Place, *, is_path: bool) -> tuple[ControlStep, ...]:
         paths: list[_Path] = []
+        passes: tuple[list[range], list[range]] = [], []
         while isinstance(event := self._event(), PassOpened):
             name = f"{opened.name}_Unroll{opened.length}_PATH{len(paths)}"
-            inner = (*place, next(self._passes))
+            inner, first = (*place, next(self._passes)), self._next
             steps = self.block(name, inner, is_path=is_path and event.is_path)
             if isinstance(closed := self._event(), PassClosed) and event.is_path:
                 paths.append((closed.decisions, steps))
+            passes[event.is_path].append(range(first, self._next))
         if not is_path or self.is_cut:
             return ()
+        self._check_passes(opened, passes)
         found = Loop(
             variable=opened.variable,
             begin=opened.begin,
@@ -204,6 +209,34 @@ class _Events:
             steps=_branches(paths, 0),
         )
         return (Barrier(), found) if opened.waits else (found,)
+
+    def _check_passes(self, opened: LoopOpened, passes: tuple[list[range], list[range]]) -> None:
+        """Refuse a body that is another when it runs again."""
+        for events in itertools.zip_longest(*passes, fillvalue=range(0)):
+            again, once = (self._described(each) for each in events)
+            for before, after in itertools.zip_longest(once, again):
+                if before != after:
+                    where = next((f" {x[0]}" for x in (after, before) if x and x[0]), "")
+                    raise PlanError(
+                        f"loop {opened.name}: what its body does{where} is not the same in each "
+                        "iteration: a number or a tensor that a name of Python takes from one to "
+                        "the next is not planned; calculate it of the index"
+                    )
+
+    def _described(self, events: range) -> Iterator[tuple[str, Any]]:
+        """The place of each event with the rest of it, tensors of the pass by their order."""
+        made: dict[int, int] = {}
+        for event in map(self._events.__getitem__, events):
+            if isinstance(event, Call):
+                given = _described((event.arguments, event.named), made)
+                tile = tuple(event.settings.vec_tile_shapes or ())
+                yield event.place, (event.operation.__name__, event.place, tile, given)
+                made.setdefault(id(event.result), len(made))
+            elif isinstance(event, Declared):
+                made.setdefault(id(event.tensor), len(made))
+                yield "", event.shape
+            else:
+                yield "", event
 
     def _event(self) -> Any:
         self._next += 1
@@ -243,6 +276,24 @@ def _tensors(given: Any) -> Iterator[Tensor]:
             yield from _tensors(each)
     elif isinstance(given, dict):
         yield from _tensors(tuple(given.values()))
+
+
+def _described(given: Any, made: Mapping[int, int]) -> Any:
+    """Arguments as values: a tensor by its place in a pass, numbers as a schedule has them."""
+    match given:
+        case Tensor():
+            return made.get(id(given), (id(given),))
+        case Mapping():
+            return tuple((name, _described(each, made)) for name, each in given.items())
+        case list() | tuple():
+            return tuple(_described(each, made) for each in given)
+        case slice():
+            return _described((given.start, given.stop, given.step), made)
+        case Constant():
+            return _described(given.value, made)
+        case SymbolicScalar():
+            return scalar_of(given)
+    return repr(given)
 
 
 def _branches(paths: Sequence[_Path], depth: int) -> tuple[ControlStep, ...]:

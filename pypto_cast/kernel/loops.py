@@ -11,17 +11,21 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import chain, repeat
 from types import FrameType
+from typing import Final
 
 from pypto_cast.call_sites import Place
 from pypto_cast.options.context import Scope, current
 from pypto_cast.recording import recording
 from pypto_cast.tensors.symbolic import LoopIndex, SymbolicScalar, decided, scalar_of
 
+_INDEX: Final = "idx"
+"""The name of an index that is given none; upstream numbers these."""
+
 
 def loop(
     *bounds: int,
     name: str = "loop",
-    idx_name: str = "idx",
+    idx_name: str = _INDEX,
     submit_before_loop: bool = False,
     parallel: bool = False,
     unroll_list: Sequence[int] | None = None,
@@ -118,6 +122,11 @@ def _planned(
         return
     if lengths != [1] and (first != 0 or lengths[-1] != 1):
         recording.refuse_plan(f"loop {name}", "unroll_list without 1, or from a begin but 0")
+    around = [each.variable for each in kernel.tape.opened]
+    if variable == _INDEX:
+        variable += f"_{len(around)}" * (variable in around)
+    if variable in around:
+        recording.refuse_plan(f"loop {name}", f"a loop around it has the index {variable} too")
     begin = first
     _check_step(stride)
     for place, length in enumerate(lengths):
@@ -188,7 +197,7 @@ def loop_unroll(
     *bounds: int,
     unroll_list: Sequence[int] = (1,),
     name: str = "loop",
-    idx_name: str = "idx",
+    idx_name: str = _INDEX,
     submit_before_loop: bool = False,
     parallel: bool = False,
     idx: object = None,

@@ -57,7 +57,7 @@ class RecordedNodes:
         self._parameters: dict[str | int, int] = {}
         self._outputs: dict[int, str] = {}
         self._written: dict[str | int, int] = {}
-        self._boxes: dict[str | int, list[tuple[Shape, Shape]]] = {}
+        self._boxes: dict[str | int, list[tuple[Scalars, Shape]]] = {}
         self._lines: dict[int, int] = {}
         self._numbered: dict[int, list[tuple[int, ...]]] = {}
         self._checked = 0

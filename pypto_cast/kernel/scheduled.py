@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from ascend_kernels.npu import RunMode
 from pypto_cast.call_sites import warn_caller
+from pypto_cast.dtypes.data_types import dtype_of_numpy
 from pypto_cast.kernel.kernel_source import Signature, written_parameters
 from pypto_cast.loading import entry
 from pypto_cast.options.context import Options, current
+from pypto_cast.recording.buffers import slices
 from pypto_cast.recording.recording import Recording
+from pypto_cast.tensors.arrays import array_of
+from pypto_cast.tensors.tensor import Tensor
 from simulator.arithmetic import Enclosure
+from simulator.numbers.formats import Format
+from tiling.grid import Shape
 
 if TYPE_CHECKING:
     from ascend_kernels.schedule.schedule import Schedule
@@ -145,11 +153,25 @@ def execute(
         native = buffer.home.dtype.newbyteorder("=")
         arrays.append(np.array(buffer.home, native, order="C"))
     with doubts_told() as doubt:
-        schedule.times_written(*arrays, copy_completion=current().copy_completion, doubt=doubt)
+        schedule.times_written(
+            *arrays,
+            copy_completion=current().copy_completion,
+            doubt=doubt,
+            expected=None if recorded is None else partial(_written, recorded),
+        )
     for parameter, buffer, array in zip(schedule.parameters, buffers, arrays, strict=True):
         if parameter.is_written:
             known = () if recorded is None else recorded.held(parameter.name).patches
             buffer.write(Enclosure(values=array), (0,) * array.ndim, array.shape, known)
+
+
+def _written(recorded: Recording, name: str) -> npt.NDArray[np.bool_]:
+    """The elements of an output that a recorded call writes."""
+    buffer = recorded.held(name)
+    found = np.zeros(buffer.shape, np.bool_)
+    for patch in buffer.patches:
+        found[slices(patch.offset, patch.extent)] = True
+    return found
 
 
 @contextlib.contextmanager
@@ -161,3 +183,18 @@ def doubts_told() -> Iterator[Callable[[str], object] | None]:
     finally:
         for doubt in doubts:
             warn_caller(doubt, entry("EventReuseWarning"))
+
+
+def formats_and_shapes(
+    signature: Signature, arguments: tuple[Any, ...], named: Mapping[str, Any]
+) -> dict[str, tuple[Format, Shape]]:
+    """Those of the tensors of a call."""
+    found: dict[str, tuple[Format, Shape]] = {}
+    values, _ = signature.split(arguments, named)
+    for name, value in zip(signature.tensors, values, strict=True):
+        if isinstance(value, Tensor):
+            found[name] = value.dtype.number_format, tuple(map(int, value.shape))
+        else:
+            array = array_of(value, name)
+            found[name] = dtype_of_numpy(array.dtype).number_format, array.shape
+    return found

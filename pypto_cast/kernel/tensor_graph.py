@@ -23,7 +23,7 @@ from ascend_kernels.schedule.planner.tile_graph import (
     in_order,
     whole_copy,
 )
-from ascend_kernels.schedule.scalars import constant, text
+from ascend_kernels.schedule.scalars import constant, distance, text
 from pypto_cast.kernel.auto_cast import auto_cast, check_release
 from pypto_cast.kernel.kernel_source import named_at_end, names_assigned
 from pypto_cast.kernel.loop_runs import Slots, runs_of
@@ -283,14 +283,15 @@ class _Reader(RecordedNodes):
         if id(target) in self._values:
             raise PlanError(f"assemble {call.place}: a part of what is written whole in one run")
         place, extents = tuple(map(scalar_of, offsets)), self._tensors[source].shape
-        if (known := tuple(each for each in place if isinstance(each, int))) == place:
-            others = self._boxes.setdefault(key, [])
-            if any(overlap(known, extents, *each) for each in others):
+        others = self._boxes.setdefault(key, [])
+        for start, covered in others:
+            known = tuple(x for x in map(distance, place, start) if x is not None)
+            if len(known) == len(place) and overlap(known, extents, (0,) * len(known), covered):
                 raise PlanError(
                     f"assemble {call.place}: writes what another part of {target.name} holds; "
                     "nothing orders the two"
                 )
-            others.append((known, extents))
+        others.append((place, extents))
         if key not in self._written:
             self._written[key] = len(self._tensors)
             held = replace(self._tensors[source], shape=shape, valid=(), memory=Memory.ARGUMENT)

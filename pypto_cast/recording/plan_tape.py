@@ -1,8 +1,9 @@
 """The control flow of a kernel that is recorded for a schedule, between its calls.
 
-A loop's body runs once for each of its paths, and once more, so that a tensor that Python's names
-carry from one iteration to the next is seen. Source: upstream pypto at tag r0.2.0, framework/src/
-interface/program/recorder.cpp and interface/function/function.cpp:160 to 265.
+A loop's body runs once for each of its paths, and all of them once more, so that a tensor or a
+number that Python's names carry from one iteration to the next is seen. Source: upstream pypto at
+tag r0.2.0, framework/src/interface/program/recorder.cpp and
+interface/function/function.cpp:160 to 265.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ class PlanTape:
     """Calls, and marks of control flow between them, in order."""
 
     events: list[Any] = field(default_factory=list)
-    lengths: list[int] = field(default_factory=list)
+    opened: list[LoopOpened] = field(default_factory=list)
     _paths: list[_Path] = field(default_factory=list)
 
     @property
@@ -122,6 +123,14 @@ class PlanTape:
         """The outcome of a condition on the path that is recorded."""
         return self._paths[-1].decide(condition)
 
+    def may_never_run(self, error: Exception) -> bool:
+        """True if an error may be of a path or an iteration that no run goes through.
+
+        Such is a name that another path assigns, and a place outside a tensor in a loop's body.
+        """
+        is_place = type(error) in (IndexError, ValueError)
+        return isinstance(error, NameError) or (bool(self.opened) and is_place)
+
     def passes(self, opened: LoopOpened) -> Iterator[None]:
         """Run a loop's body as often as it takes; it is to be run at each yield.
 
@@ -129,22 +138,21 @@ class PlanTape:
             PlanError: more paths than are planned.
         """
         self.events.append(opened)
-        path, is_path = _Path(), True
-        for count in itertools.count():
-            if count > _MOST_PATHS:
-                raise entry("PlanError")(
-                    f"loop {opened.name}: its body has more than {_MOST_PATHS} paths"
-                )
-            self.events.append(PassOpened(is_path=is_path))
-            self._paths.append(path)
-            self.lengths.append(opened.length)
-            yield
-            self._paths.pop()
-            self.lengths.pop()
-            decisions = tuple((x.condition, x.holds) for x in path.decisions if not x.is_known)
-            self.events.append(PassClosed(decisions=decisions))
-            if not is_path:
-                break
-            if not path.advance():
-                path, is_path = _Path(), False
+        for is_path in (True, False):
+            path = _Path()
+            for count in itertools.count():
+                if count >= _MOST_PATHS:
+                    raise entry("PlanError")(
+                        f"loop {opened.name}: its body has more than {_MOST_PATHS} paths"
+                    )
+                self.events.append(PassOpened(is_path=is_path))
+                self._paths.append(path)
+                self.opened.append(opened)
+                yield
+                self._paths.pop()
+                self.opened.pop()
+                decisions = tuple((x.condition, x.holds) for x in path.decisions if not x.is_known)
+                self.events.append(PassClosed(decisions=decisions))
+                if not path.advance():
+                    break
         self.events.append(LoopClosed())

@@ -339,7 +339,7 @@ current: Final[Callable[[], Recording | None]] = _CURRENT.get
 def running(recording: Recording) -> Iterator[Recording]:
     """Make a recording the current one for the body of a `with` statement."""
     token, steering = _CURRENT.set(recording), CONTROL_DEPENDENCE.set(recording.control_dependence)
-    warned = WARNED.set(set())
+    warned = WARNED.set(set(WARNED.get() or ()) if recording.tape else set())
     try:
         yield recording
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pypto_cast.tensors.symbolic import RuntimeScalar, scalar_of
+from pypto_cast.tensors.symbolic import RuntimeScalar, are_known, scalar_of
 from pypto_cast.tensors.undecided import UndecidedScalar, steer, taken, undecided, value_of
 from tiling.grid import Shape
 
@@ -160,6 +161,8 @@ def box_of(key: object, shape: Shape) -> Box:
     entries = list(_filled(key if isinstance(key, tuple) else (key,), len(shape)))
     ends = [_ends(entry, size) for entry, size in zip(entries, shape, strict=True)]
     for axis, ((start, stop), size) in enumerate(zip(ends, shape, strict=True)):
+        if not are_known((start, stop)):
+            continue
         if not 0 <= start < max(size, 1):  # an undecided number steers, where some member is not
             raise IndexError(
                 f"index {entries[axis]} of axis {axis}: shape {list(shape)} ends there"
@@ -167,7 +170,7 @@ def box_of(key: object, shape: Shape) -> Box:
         if size and stop <= start:
             raise ValueError(f"index {entries[axis]} of axis {axis} is empty")
     return Box(
-        start=Start.of([start for start, _ in ends]),
+        start=Start.of(_recorded([start for start, _ in ends])),
         first=tuple(start for start, _ in ends),
         extent=tuple(stop - start for start, stop in ends),
         is_open=tuple(isinstance(entry, slice) and entry.stop is None for entry in entries),
@@ -198,8 +201,9 @@ def start_of(name: str, entries: object, count: int) -> Start:
         TypeError, ValueError: as for `ints`.
     """
     if isinstance(entries, (list, tuple)):
-        ints(name, [value_of(entry) for entry in entries], count)
-        return Start.of(entries)
+        recorded = _recorded(entries)
+        ints(name, [value_of(entry) for entry in recorded], count)
+        return Start.of(recorded)
     return Start.at(ints(name, entries, count))
 
 
@@ -235,7 +239,8 @@ def view_box(
     if any(o >= s for o, s in zip(offset, whole, strict=True)):
         raise ValueError(f"view: offsets {list(offset)} lie outside shape {list(whole)}")
     most = clipped(held, offset, extent)
-    valid = most if valid_shape is None else ints("valid_shape", valid_shape, len(whole))
+    asked = most if valid_shape is None else _recorded(valid_shape, most)
+    valid = ints("valid_shape", asked, len(whole))
     if any(v > m for v, m in zip(valid, most, strict=True)):
         raise ValueError(
             f"view: valid_shape {list(valid)} of a view of {list(extent)} at {list(offset)} "
@@ -294,6 +299,19 @@ def clipped(shape: Sequence[int], offset: Sequence[int], extent: Sequence[int]) 
     return tuple(min(max(s - o, 0), e) for s, o, e in zip(shape, offset, extent, strict=True))
 
 
+def _recorded(entries: Any, otherwise: Sequence[int] = ()) -> Any:
+    """The entries, with others, or 0, for those known only when a kernel runs.
+
+    Where it is recorded for a schedule, the iteration that is recorded may be one that never runs.
+    """
+    if are_known(entries):
+        return entries
+    instead = itertools.chain(otherwise, itertools.repeat(0))
+    return [
+        each if are_known(each) else other for each, other in zip(entries, instead, strict=False)
+    ]
+
+
 def _is_int(entry: object) -> bool:
     return hasattr(entry, "__index__") and not isinstance(entry, (bool, np.bool_))
 
@@ -327,8 +345,8 @@ def _ends(entry: object, size: int) -> tuple[Any, Any]:
 def _follows_length(entry: object) -> bool:
     if not isinstance(entry, slice):
         return False
-    start = 0 if entry.start is None else value_of(entry.start)
-    return (start < 0) != (entry.stop is None or value_of(entry.stop) < 0)
+    start = 0 if entry.start is None else _recorded([value_of(entry.start)])[0]
+    return (start < 0) != (entry.stop is None or _recorded([value_of(entry.stop)])[0] < 0)
 
 
 def _position(entry: Any, size: int) -> Any:
@@ -342,4 +360,5 @@ def _position(entry: Any, size: int) -> Any:
         position = entry if is_of_one_sign else operator.index(entry)
     else:
         position = entry if isinstance(scalar_of(entry), tuple) else operator.index(entry)
-    return position + size if value_of(position) < 0 else position
+    is_from_the_end = are_known(position) and value_of(position) < 0
+    return position + size if is_from_the_end else position

@@ -244,7 +244,7 @@ def decided(condition: Scalar) -> bool:
     name = f"condition {text(condition)}"
     if not running.tape.is_in_loop:
         refuse_plan(name, "a condition outside loops is not planned")
-    if running.tape.lengths[-1] > 1:
+    if running.tape.opened[-1].length > 1:
         refuse_plan(name, "a condition in an unrolled loop is not planned")
     return running.tape.decide(condition)
 
@@ -325,17 +325,23 @@ _define_operators(UndecidedScalar, _operation, OPERATORS)
 
 def calculated(name: str, *operands: Any) -> Any:
     """The result of an operator on numbers of a kernel."""
-    function = OPERATORS[name].value
+    row = OPERATORS[name]
+    function = row.value
     varies = any(isinstance(operand, RuntimeScalar) for operand in operands)
     kind = RuntimeScalar if varies else SymbolicScalar
     first = undecided(operands)
+    is_open = any(hasattr(operand, "_scalar") for operand in operands)
+    if is_open and not row.is_upstreams:
+        refuse_plan(f"a number by {name}", "upstream has no such operator")
     try:
         value = kind(function(*(_plain(value_of(operand)) for operand in operands)))
     except (ArithmeticError, ValueError):
         if first is not None:
             steer(first)  # another member may give a result
-        raise
-    if any(hasattr(operand, "_scalar") for operand in operands):
+        if not is_open:
+            raise
+        value = kind(0)  # the iteration that is recorded may be one that never runs
+    if is_open:
         value._scalar = (_SCALARS.get(name, name), *map(scalar_of, operands))
     return value if first is None else followed(name, value, operands)
 

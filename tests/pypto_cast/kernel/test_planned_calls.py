@@ -462,3 +462,190 @@ def test_a_sum_of_a_whole_and_a_ragged_tile_is_copied_whole() -> None:
         (1, 2, 4, 64),
         (1, 2, 4, 9),
     ]
+
+
+# --- Loops: what is recorded once a path, and what tasks then do in each iteration --------------
+
+Rows = pypto.Tensor[[pypto.DYNAMIC, 64], pypto.DT_FP32]
+
+
+@pypto.frontend.jit
+def unnamed_indices(x: Rows, y: Rows) -> None:
+    pypto.set_vec_tile_shapes(16, 64)
+    for i in pypto.loop(x.shape[0] // 32):
+        for j in pypto.loop(2):
+            part = pypto.view(x, [16, 64], [i * 32 + j * 16, 0])
+            pypto.assemble(part * 2.0, [i * 32 + j * 16, 0], y)
+
+
+@pypto.frontend.jit
+def row_before(x: Rows, y: Rows) -> None:
+    pypto.set_vec_tile_shapes(16, 64)
+    for i in pypto.loop(x.shape[0] // 32):
+        if i > 0:
+            y[i * 32 : i * 32 + 32, :] = x[(i - 1) * 32 : i * 32, :] * 2.0
+        else:
+            y[i * 32 : i * 32 + 32, :] = x[i * 32 : i * 32 + 32, :] * 3.0
+
+
+@pypto.frontend.jit
+def from_the_second(x: Rows, y: Rows) -> None:
+    pypto.set_vec_tile_shapes(16, 64)
+    for i in pypto.loop(1, x.shape[0] // 32):
+        part = pypto.view(x, [32, 64], [i * 32, 0], valid_shape=[pypto.min(32, i * 32), 64])
+        pypto.assemble(part * 2.0, [i * 32, 0], y)
+
+
+@pypto.frontend.jit
+def by_quotient(x: Rows, y: Rows) -> None:
+    pypto.set_vec_tile_shapes(16, 64)
+    for i in pypto.loop(x.shape[0] // 32):
+        if i > 0:
+            part = pypto.view(x, [32, 64], [(1 // i) * 32, 0])
+        else:
+            part = pypto.view(x, [32, 64], [i * 32, 0])
+        pypto.assemble(part * 2.0, [i * 32, 0], y)
+
+
+@pypto.frontend.jit
+def by_truths(x: Rows, y: Rows) -> None:
+    pypto.set_vec_tile_shapes(16, 64)
+    for i in pypto.loop(x.shape[0] // 32):
+        part = pypto.view(x, [32, 64], [i * 32, 0])
+        if (i > 0) & (i < 2) | (i == 7):
+            pypto.assemble(part * 2.0, [i * 32, 0], y)
+        else:
+            pypto.assemble(part * 3.0, [i * 32, 0], y)
+
+
+@pypto.frontend.jit
+def unrolled(x: Rows, y: Rows) -> None:
+    pypto.set_vec_tile_shapes(16, 64)
+    for i in pypto.loop(x.shape[0] // 32, unroll_list=[4, 2, 1]):
+        pypto.assemble(pypto.view(x, [32, 64], [i * 32, 0]) * 2.0, [i * 32, 0], y)
+
+
+@pypto.frontend.jit
+def first_part(x: Rows, y: Rows) -> None:
+    """An output keeps what is not written; of 31 rows or fewer nothing is."""
+    pypto.set_vec_tile_shapes(16, 64)
+    for i in pypto.loop(x.shape[0] // 64):
+        pypto.assemble(pypto.view(x, [32, 64], [i * 64, 0]) * 2.0, [i * 64, 0], y)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        unnamed_indices,
+        row_before,
+        from_the_second,
+        by_quotient,
+        by_truths,
+        unrolled,
+        first_part,
+    ],
+    ids=lambda kernel: kernel.__name__,
+)
+def test_every_iteration_is_planned_that_may_run(kernel: Kernel, executed: list[Schedule]) -> None:
+    plans = set()
+    for rows in (24, 64, 160):
+        (x,), (y, expected) = arrays((rows, 64)), np.full((2, rows, 64), 7, np.float32)
+        kernel(x, expected)
+        with pypto.options(fidelity="instructions", strict=True):
+            kernel(x, y)
+        np.testing.assert_array_equal(y.view(np.uint8), expected.view(np.uint8))
+        plans.add(executed[-1])
+    assert len(executed) == 3
+    assert len(plans) == 1
+
+
+@pypto.frontend.jit
+def counted(x: Rows, y: Rows) -> None:
+    pypto.set_vec_tile_shapes(16, 64)
+    factor = 1.0
+    for i in pypto.loop(x.shape[0] // 32):
+        pypto.assemble(pypto.view(x, [32, 64], [i * 32, 0]) * factor, [i * 32, 0], y)
+        factor = factor + 1.0
+
+
+@pypto.frontend.jit
+def counted_on_a_path(x: Rows, y: Rows) -> None:
+    pypto.set_vec_tile_shapes(16, 64)
+    at = 0
+    for i in pypto.loop(x.shape[0] // 32):
+        part = pypto.view(x, [32, 64], [i * 32, 0])
+        if i > 0:
+            pypto.assemble(part * 2.0, [32 + at, 0], y)
+            at = at + 32
+        else:
+            pypto.assemble(part * 3.0, [i * 32, 0], y)
+
+
+@pypto.frontend.jit
+def written_twice(x: Rows, y: Rows) -> None:
+    pypto.set_vec_tile_shapes(16, 64)
+    for i in pypto.loop(x.shape[0] // 32):
+        pypto.assemble(pypto.view(x, [32, 64], [i * 32, 0]) * 2.0, [i * 32, 0], y)
+        pypto.assemble(pypto.view(x, [16, 64], [i * 32, 0]) * 3.0, [i * 32 + 8, 0], y)
+
+
+@pypto.frontend.jit
+def one_index(x: Rows, y: Rows) -> None:
+    pypto.set_vec_tile_shapes(16, 64)
+    for i in pypto.loop(x.shape[0] // 32, idx_name="k"):
+        for j in pypto.loop(2, idx_name="k"):
+            part = pypto.view(x, [16, 64], [i * 32 + j * 16, 0])
+            pypto.assemble(part * 2.0, [i * 32 + j * 16, 0], y)
+
+
+@pypto.frontend.jit
+def by_powers(x: Rows, y: Rows) -> None:
+    pypto.set_vec_tile_shapes(16, 64)
+    for i in pypto.loop(x.shape[0] // 32):
+        part = pypto.view(x, [32, 64], [i**2 * 32 // (i + 1 - i // (i + 1)) * 0, 0])
+        pypto.assemble(part * 2.0, [i * 32, 0], y)
+
+
+@pypto.frontend.jit
+def too_long_for_none(x: Rows, y: Rows) -> None:
+    pypto.set_vec_tile_shapes(16, 64)
+    for i in pypto.loop(x.shape[0] // 32):
+        pypto.assemble(pypto.full([32, 64], 2.0, pypto.DT_FP32), [i * 32, 0], y)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "rows", "message"),
+    [
+        (counted, 64, r"loop loop: what its body does at test_planned_calls.py:\d+ in counted"),
+        (counted_on_a_path, 96, r"loop loop: what its body does at .*: a number or a tensor that"),
+        (written_twice, 64, r"assemble at .*: writes what another part of y holds"),
+        (one_index, 64, r"loop loop at .*: a loop around it has the index k too"),
+        (by_powers, 64, r"a number by pow at .*: upstream has no such operator"),
+        (too_long_for_none, 16, r"too_long_for_none: \[32, 64\] at \[0, 0\] do not fit"),
+    ],
+    ids=lambda given: getattr(given, "__name__", ""),
+)
+@pytest.mark.filterwarnings("ignore::pypto_cast.UpstreamRefusalWarning")
+def test_such_a_loop_runs_as_before(
+    kernel: Kernel, rows: int, message: str, executed: list[Schedule]
+) -> None:
+    (x,), (y, expected) = arrays((rows, 64)), np.full((2, rows, 64), 7, np.float32)
+    kernel(x, expected)
+    with (
+        pypto.options(fidelity="instructions"),
+        pytest.warns(pypto.UnplannedKernelWarning, match=message),
+    ):
+        kernel(x, y)
+    np.testing.assert_array_equal(y, expected)
+    assert not executed
+
+
+def test_an_argument_with_strides_warns_once(executed: list[Schedule]) -> None:
+    x, y = np.ones((768, 64), np.float32).T, np.zeros((64, 768), np.float32)
+    with (
+        pypto.options(fidelity="instructions"),
+        pytest.warns(pypto.UpstreamRefusalWarning, match="x is not contiguous") as given,
+    ):
+        scaled(x, y)
+    assert len([each for each in given if "contiguous" in str(each.message)]) == 1
+    assert len(executed) == 1
