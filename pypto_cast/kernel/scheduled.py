@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -93,6 +93,20 @@ def check_options(signature: Signature) -> None:
             )
 
 
+def formats_and_shapes(
+    signature: Signature, values: Sequence[Any]
+) -> dict[str, tuple[Format, Shape]]:
+    """Those of the tensors of a call, which were checked."""
+    found: dict[str, tuple[Format, Shape]] = {}
+    for name, value in zip(signature.tensors, values, strict=True):
+        if isinstance(value, Tensor):
+            found[name] = value.dtype.number_format, tuple(map(int, value.shape))
+        else:
+            array = array_of(value, name)
+            found[name] = dtype_of_numpy(array.dtype).number_format, array.shape
+    return found
+
+
 def check_shared(schedule: Schedule, running: Recording) -> None:
     """Refuse an array that is given twice, and written.
 
@@ -166,18 +180,3 @@ def doubts_told() -> Iterator[Callable[[str], object] | None]:
     finally:
         for doubt in doubts:
             warn_caller(doubt, entry("EventReuseWarning"))
-
-
-def formats_and_shapes(
-    signature: Signature, arguments: tuple[Any, ...], named: Mapping[str, Any]
-) -> dict[str, tuple[Format, Shape]]:
-    """Those of the tensors of a call."""
-    found: dict[str, tuple[Format, Shape]] = {}
-    values, _ = signature.split(arguments, named)
-    for name, value in zip(signature.tensors, values, strict=True):
-        if isinstance(value, Tensor):
-            found[name] = value.dtype.number_format, tuple(map(int, value.shape))
-        else:
-            array = array_of(value, name)
-            found[name] = dtype_of_numpy(array.dtype).number_format, array.shape
-    return found
