@@ -353,7 +353,8 @@ class Kernel:
                 f"{self._signature.kernel}: its source cannot be read, and the plan goes by the "
                 "names in it; define the kernel in a file"
             )
-        tensors = formats_and_shapes(self._signature, arguments, named)
+        values, _ = self._signature.split(arguments, named)
+        tensors = formats_and_shapes(self._signature, values)
         check_shapes(self._signature.kernel, tensors)
         recorded = self._recorded(arguments, named, for_plan=True)
         schedule = planned_schedule(

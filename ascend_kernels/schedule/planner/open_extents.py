@@ -118,5 +118,6 @@ def _along(
         return longer[-1]
     if of_leaf:
         return extents[0]
-    known = [each for each in extents if isinstance(each, int)]
-    return next((each for each in extents if not isinstance(each, int)), chosen(known))
+    is_open = (each for each in extents if not isinstance(each, int))
+    opened = next(is_open, None)
+    return chosen(each for each in extents if isinstance(each, int)) if opened is None else opened
