@@ -112,7 +112,7 @@ def every_dict(value: Any) -> Iterator[dict[str, Any]]:
 
 def test_json_follows_the_schema(command: Command, words: dict[str, tuple[object, ...]]) -> None:
     kinds = schema()["properties"]["report_kind"]["enum"]
-    assert sorted([*words, "estimate", "fit"]) == kinds
+    assert sorted([*words, "estimate", "fit", "schedule-diff"]) == kinds
     for kind, line in words.items():
         ran = command(*line, "--json")
         assert (ran.json["report_version"], ran.json["report_kind"]) == (VERSION, kind)
