@@ -44,6 +44,7 @@ ENTRIES: Final[Mapping[str, str]] = MappingProxyType(
         "Routes": "pypto_cast.routes.cast_routes",
         "Schedule": "ascend_kernels.schedule.schedule",
         "TunedCast": "pypto_cast.tuning.tune",
+        "TunedKernel": "pypto_cast.tuning.tuned_kernel",
         "TuningResult": "tiling.ranking",
         "Verdict": "ascend_kernels.routing.chain_check",
         "model_of_file": "pypto_cast.device.device_model",
