@@ -114,6 +114,7 @@ if _typing.TYPE_CHECKING:  # entries of `pypto_cast.loading`
     from ascend_kernels.schedule.schedule import EventReuseWarning as EventReuseWarning
     from ascend_kernels.schedule.schedule import NotExecutedError as NotExecutedError
     from ascend_kernels.schedule.schedule import Schedule as Schedule
+    from pypto_cast.kernel.tuned_kernel import TunedKernel as TunedKernel
     from pypto_cast.routes.cast_routes import Route as Route
     from pypto_cast.routes.cast_routes import RouteError as RouteError
     from pypto_cast.routes.cast_routes import Routes as Routes

@@ -58,8 +58,8 @@ from tiling.plan import TilePlan
 if TYPE_CHECKING:  # loaded when a schedule is asked for
     from ascend_kernels.schedule.planner.tile_graph import KernelGraphs, TileGraph
     from ascend_kernels.schedule.schedule import Schedule
+    from pypto_cast.kernel.tuned_kernel import TunedKernel
     from pypto_cast.recording.plan_tape import PlanTape
-    from pypto_cast.tuning.tuned_kernel import TunedKernel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,9 +313,9 @@ class Kernel:
         return own
 
     def _graphs(self, recorded: Recording) -> KernelGraphs:
-        return self.graphs_of(recorded, recorded.calls or [])
+        return self._graphs_of(recorded, recorded.calls or [])
 
-    def graphs_of(self, recorded: Recording, calls: Sequence[Any]) -> KernelGraphs:
+    def _graphs_of(self, recorded: Recording, calls: Sequence[Any]) -> KernelGraphs:
         """The graphs of a recording's events, or of those in their place."""
         from pypto_cast.kernel.tensor_graph import tensor_graphs
 
@@ -341,10 +341,10 @@ class Kernel:
         self, arguments: tuple[Any, ...], named: Mapping[str, Any]
     ) -> tuple[Schedule, Recording]:
         """The schedule of a call, and the recording that it is planned of."""
-        recorded, tensors = self.recorded_for_plan(arguments, named)
-        return self.planned(self._graphs(recorded), tensors), recorded
+        recorded, tensors = self._recorded_for_plan(arguments, named)
+        return self._planned_of(self._graphs(recorded), tensors), recorded
 
-    def planned(
+    def _planned_of(
         self, graphs: KernelGraphs, tensors: Mapping[str, tuple[Format, Shape]]
     ) -> Schedule:
         """The schedule of the graphs of a recording; see `schedule`."""
@@ -358,7 +358,7 @@ class Kernel:
             chip=current().chip,
         )
 
-    def recorded_for_plan(
+    def _recorded_for_plan(
         self, arguments: tuple[Any, ...], named: Mapping[str, Any]
     ) -> tuple[Recording, Mapping[str, tuple[Format, Shape]]]:
         """The recording of a call that is to be planned, and format and shape of its tensors."""
@@ -398,8 +398,8 @@ class Kernel:
             PlanError: as `schedule`; a kernel without such a call; or no candidate fits.
             ValueError: `top` below 1.
         """
-        of = entry("TunedKernel").of
-        found: TunedKernel = of(self, arguments, named, top=top, seconds=seconds)
+        tune = entry("tune_kernel")
+        found: TunedKernel = tune(self, arguments, named, top=top, seconds=seconds)
         return found
 
     def _silently_planned(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Schedule:

@@ -218,7 +218,7 @@ def test_types_that_users_receive_are_names_of_the_package() -> None:
                 if inspect.isfunction(function) and not member.startswith("_"):
                     given[f"{name}.{member}"] = function
     # Annotations may name what is loaded only when a schedule is used.
-    late = {"Schedule": entry("Schedule"), "TileGraph": TileGraph}
+    late = {name: entry(name) for name in ("Schedule", "TunedKernel")} | {"TileGraph": TileGraph}
     received = {
         f"{name} gives {kind.__name__}"
         for name, function in given.items()

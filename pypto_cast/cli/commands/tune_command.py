@@ -18,6 +18,7 @@ from pypto_cast.cli.app import ChipName, Facts, Json, Mode, refuse_unread
 from pypto_cast.cli.commands.certainty_command import kernel_named
 from pypto_cast.cli.commands.compile_command import Inputs, declared_of
 from pypto_cast.dtypes.names import dtype_named, mode_named, satmode_named
+from pypto_cast.kernel.tuned_kernel import TunedKernel
 from pypto_cast.options.context import options
 from pypto_cast.options.releases import RELEASE_NAMES, ReleaseName
 from pypto_cast.report import terminal
@@ -26,10 +27,10 @@ from pypto_cast.report.report import document, json_text
 from pypto_cast.report.text_format import printable, shape_named, written
 from pypto_cast.tensors.array_files import check_apart, check_free, new_file
 from pypto_cast.tensors.tensor import tensor
+from pypto_cast.tuning.kernel_search import tune_kernel
 from pypto_cast.tuning.records import csv_text
 from pypto_cast.tuning.report_page import page
 from pypto_cast.tuning.tune import tune
-from pypto_cast.tuning.tuned_kernel import TunedKernel
 from pypto_cast.tuning.tuner_config import NO_KERNEL, kernel_line_named, tuner_config
 from pypto_cast.upstream.import_alias import as_pypto
 from tiling.cost import COST_SETS, DEFAULT_COST_SET
@@ -239,7 +240,7 @@ def _tuned_kernel(
         tensors = tuple(tensor(extents, dtype) for extents, dtype in declared)
         with terminal.progress(*bar) as shown:
             task = shown.add_task("", total=None)
-            found = TunedKernel.of(
+            found = tune_kernel(
                 kernel,
                 tensors,
                 others,

@@ -16,7 +16,7 @@ from ascend_kernels.schedule.planner.cycle_bound import CycleBound
 from ascend_kernels.schedule.planner.tile_graph import PlanError
 from pypto_cast.cli.commands.certainty_command import kernel_named
 from pypto_cast.kernel.tile_choice import replaced_tiles, tile_calls
-from pypto_cast.tuning.tuned_kernel import TunedKernel, _made, _Search
+from pypto_cast.tuning.kernel_search import _made, _Search, tune_kernel
 from tiling.search import tiles_within
 
 __all__ = ["command"]
@@ -24,10 +24,11 @@ SOURCE = """\
 import pypto_cast as pypto
 
 T = pypto.Tensor([64, 64], pypto.DT_FP32)
+R = pypto.Tensor([4, 32], pypto.DT_FP32)
 
 @pypto.jit
-def rows(x: T, y: T):
-    pypto.set_vec_tile_shapes(32, 64)
+def rows(x: R, y: R):
+    pypto.set_vec_tile_shapes(4, 32)
     e = pypto.exp(x - pypto.amax(x, -1, keepdim=True))
     y[:] = e / pypto.sum(e, -1, keepdim=True)
 
@@ -78,14 +79,14 @@ def test_replaced_graphs_are_those_recorded_anew_and_not_below_the_bound(
     drawn = random.Random(35)
     calls = tile_calls(kernel, *tensors)
     planned = 0
-    for _ in range(6):
+    for _ in range(3):
         tiles = {
             call.place: (drawn.choice([4, 16, 24, 64]), drawn.choice([16, 32, 64]))
             for call in calls
         }
         with replaced_tiles(tiles):
-            recorded, _ = kernel.recorded_for_plan(tuple(tensors), {})
-            anew = kernel.graphs_of(recorded, recorded.calls)
+            recorded, _ = kernel._recorded_for_plan(tuple(tensors), {})
+            anew = kernel._graphs_of(recorded, recorded.calls)
         assert search.graphs(tiles) == anew
         try:
             with replaced_tiles(tiles):
@@ -105,19 +106,19 @@ def test_no_random_tile_shape_is_below_the_bound_or_the_best(name: str) -> None:
     shape = tuple(map(int, tensors[0].shape))
     drawn = random.Random(name)
     legal = tiles_within(shape, 32, 1 << 14, 1000)
-    for tile in drawn.sample([each for each in legal if each[-1] >= 64], 3):
+    for tile in drawn.sample([each for each in legal if each[-1] >= 64], 2):
         with replaced_tiles({call.place: tile}):
             try:
                 schedule = kernel.schedule(*tensors)
             except PlanError:
                 continue
-            graphs = kernel.graphs_of(*_recorded(kernel, tensors))
+            graphs = kernel._graphs_of(*_recorded(kernel, tensors))
         bound = CycleBound(graphs, 48).cycles()
         assert bound <= _made(schedule, {}, None, 0).cycles
 
 
 def _recorded(kernel: Any, tensors: list[Any]) -> tuple[Any, Any]:
-    recorded, _ = kernel.recorded_for_plan(tuple(tensors), {})
+    recorded, _ = kernel._recorded_for_plan(tuple(tensors), {})
     return recorded, recorded.calls
 
 
@@ -128,31 +129,31 @@ def test_the_best_is_planned_and_the_kernel_stays(file: Path) -> None:
     found = kernel.tune(*tensors, top=3)
 
     assert isinstance(found, pypto.TunedKernel)
-    assert list(found.best) == [7]
+    assert list(found.best) == [8]
     assert [each.rank for each in found.candidates] == [1, 2, 3]
     assert found.present is not None
     assert found.candidates[0].cycles <= found.present.cycles
     assert found.planned + found.excluded + found.not_fitting >= found.looked_at
     assert all(each.reason for each in found.candidates)
     assert kernel.schedule(*tensors) is before
-    tile = ", ".join(map(str, found.best[7]))
-    assert found.lines == (f"kernels.py:7: pypto.set_vec_tile_shapes({tile})",)
+    tile = ", ".join(map(str, found.best[8]))
+    assert found.lines == (f"kernels.py:8: pypto.set_vec_tile_shapes({tile})",)
     assert found._repr_html_().startswith("<div")
 
 
 def test_several_calls_are_varied_one_at_a_time_and_then_together(file: Path) -> None:
     kernel, tensors = kernel_and_tensors(file, "turned")
 
-    found = TunedKernel.of(kernel, tuple(tensors), {}, top=40, most=12)
+    found = tune_kernel(kernel, tuple(tensors), {}, top=40, most=4)
 
-    assert list(found.best) == [13, 15]
-    assert found.looked_at <= 25 < found.combinations
-    assert {each.varied for each in found.candidates} >= {13, 15}
+    assert list(found.best) == [14, 16]
+    assert found.looked_at <= 9 < found.combinations
+    assert {each.varied for each in found.candidates} >= {14, 16}
 
 
 def test_calls_in_loops_are_candidates(file: Path) -> None:
     kernel, tensors = kernel_and_tensors(file, "looped")
-    assert 22 in TunedKernel.of(kernel, tuple(tensors), {}, top=2, most=4).best
+    assert 23 in tune_kernel(kernel, tuple(tensors), {}, top=2, most=4).best
 
 
 def test_the_command(command: Command, file: Path) -> None:

@@ -6,8 +6,7 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import PurePath
+from dataclasses import replace
 from typing import Any, Final
 
 from ascend_kernels.schedule.planner.cycle_bound import CycleBound
@@ -17,16 +16,14 @@ from ascend_kernels.schedule.task_times import body_runs, task_times
 from pypto_cast.call_sites import Place, caller, silenced
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.kernel.tile_choice import TileCall, replaced_tiles
+from pypto_cast.kernel.tuned_kernel import KernelCandidate, TunedKernel, by_line
 from pypto_cast.options.context import TILE_CHOICE, current
 from pypto_cast.recording.steps import Call
-from pypto_cast.report.notebook import notebook_html
-from pypto_cast.report.report import Column, Report, Table, columns, plain, said
 from pypto_cast.report.text_format import plural
 from pypto_cast.tensors.tensor import Tensor
 from tiling.grid import Shape
 from tiling.search import tiles_within
 
-STANDING: Final = "cycles that upstream's scheduler counts; none was measured on a device"
 MOST_CANDIDATES: Final = 10_000
 """Of a call."""
 SECONDS: Final = 60.0
@@ -47,158 +44,30 @@ class _MarkedTile(tuple[int, ...]):
     call: TileCall
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelCandidate:
-    """Tile shapes of all calls, as planned.
+def tune_kernel(
+    kernel: Kernel,
+    arguments: tuple[Any, ...],
+    named: Mapping[str, Any],
+    *,
+    top: int = 10,
+    seconds: float = SECONDS,
+    progress: Progress | None = None,
+    most: int = MOST_CANDIDATES,
+) -> TunedKernel:
+    """Tune a call of a kernel; see `Kernel.tune`.
 
-    Attributes:
-        rank: by cycles, from 1 on.
-        varied: the line whose tile shape was varied; None: those of several lines.
-        tiles: the tile shape that each line sets.
-        cycles: of all bodies, one after another, as upstream's scheduler counts them.
-        least_cycles: those that no plan goes below.
-        tasks, leaves, busy_cores: of one run of each body.
-        peak_ub_bytes, needed_ub_bytes: of the leaf that takes most.
-        reason: its place, against the runner-up or the best.
+    Args:
+        kernel: stays as it is.
+        arguments, named: of the call.
+        top: candidates to show.
+        seconds: from then on no further candidate is planned once one fits.
+        progress: is told of each candidate.
+        most: candidates of a call.
     """
-
-    rank: int
-    varied: int | None
-    tiles: Mapping[int, Shape]
-    cycles: int
-    least_cycles: int
-    tasks: int
-    leaves: int
-    busy_cores: int
-    peak_ub_bytes: int
-    needed_ub_bytes: int
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TunedKernel:
-    """Ranked tile shapes of a kernel.
-
-    Attributes:
-        kernel, chip, release: that it was planned for.
-        calls: of `set_vec_tile_shapes`, as they stand.
-        best: the tile shape of each line that sets one.
-        candidates: that fit, the best first.
-        present: the kernel as it stands; None where it does not fit.
-        looked_at, combinations: candidates that were looked at, of all combinations of them.
-        planned, excluded, not_fitting: of those looked at; the cycles of excluded ones are not
-            below the best ones, by a bound.
-        notes: on the search.
-    """
-
-    kernel: str
-    chip: str
-    release: str
-    calls: tuple[TileCall, ...]
-    best: Mapping[int, Shape]
-    candidates: tuple[KernelCandidate, ...]
-    present: KernelCandidate | None
-    looked_at: int
-    combinations: int
-    planned: int
-    excluded: int
-    not_fitting: int
-    notes: tuple[str, ...] = ()
-
-    @classmethod
-    def of(
-        cls,
-        kernel: Kernel,
-        arguments: tuple[Any, ...],
-        named: Mapping[str, Any],
-        *,
-        top: int = 10,
-        seconds: float = SECONDS,
-        progress: Progress | None = None,
-        most: int = MOST_CANDIDATES,
-    ) -> TunedKernel:
-        """Tune a call of a kernel; see `Kernel.tune`.
-
-        Args:
-            kernel: stays as it is.
-            arguments, named: of the call.
-            top: candidates to show.
-            seconds: from then on no further candidate is planned once one fits.
-            progress: is told of each candidate.
-            most: candidates of a call.
-        """
-        if isinstance(top, bool) or not isinstance(top, int) or top < 1:
-            raise ValueError(f"top is the number of candidates to show, 1 or more; got {top!r}")
-        with silenced():
-            return _Search(
-                kernel, arguments, named, top, most, seconds, progress or _untold
-            ).tuned()
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """The lines to paste, with their places."""
-        files = {call.line: PurePath(call.file).name for call in self.calls}
-        return tuple(
-            f"{files[line]}:{line}: pypto.set_vec_tile_shapes({', '.join(map(str, tile))})"
-            for line, tile in self.best.items()
-        )
-
-    @property
-    def report(self) -> Report:
-        """The candidates, the lines to paste, and how many were looked at."""
-        keys = [each for each in KernelCandidate.__dataclass_fields__ if each != "tiles"]
-        headings = {
-            **dict.fromkeys(keys),
-            **{"rank": "", "cycles": "cycles", "tasks": "tasks", "busy_cores": "cores"},
-            **{"peak_ub_bytes": "UB B"},
-        }
-        table = Table(
-            key="candidates",
-            caption=f"{self.kernel} by its tile shapes; {STANDING}",
-            columns=(
-                *columns(rank=""),
-                Column(key="tiles", heading="tile shapes"),
-                *columns(**{key: name for key, name in headings.items() if key != "rank"}),
-            ),
-            rows=[_cells(each, keys) for each in self.candidates],
-        )
-        counted = (
-            f"{self.looked_at:,} of {plural(self.combinations, 'combination')} looked at: "
-            f"{self.planned:,} planned, {self.excluded:,} excluded by a bound of their cycles, "
-            f"{self.not_fitting:,} not planned or too large for UB"
-        )
-        present = "does not fit" if self.present is None else f"{self.present.cycles:,} cycles"
-        return Report(
-            kind="tune-kernel",
-            title=f"{self.kernel}: {plural(len(self.candidates), 'candidate')}",
-            standing=STANDING,
-            tables=(table,),
-            totals=(
-                *plain(kernel=self.kernel, chip=self.chip, release=self.release),
-                *plain(best=_by_line(self.best), lines=list(self.lines)),
-                *plain(present_cycles=None if self.present is None else self.present.cycles),
-                *plain(looked_at=self.looked_at, combinations=self.combinations),
-                *plain(planned=self.planned, excluded=self.excluded),
-                *plain(not_fitting=self.not_fitting, not_measured=STANDING),
-                *(said(f"place {each.rank}", each.reason) for each in self.candidates[:3]),
-                said("best", "\n".join(self.lines)),
-                said("as it stands", present),
-                said("search", counted),
-                said("notes", "\n".join(self.notes)),
-            ),
-        )
-
-    def _repr_html_(self) -> str:
-        return notebook_html(self.report)
-
-
-def _cells(each: KernelCandidate, keys: Sequence[str]) -> tuple[object, ...]:
-    first, *rest = (getattr(each, key) for key in keys)
-    return first, _by_line(each.tiles), *rest
-
-
-def _by_line(tiles: Mapping[int, Shape]) -> dict[str, list[int]]:
-    return {str(line): list(tile) for line, tile in tiles.items()}
+    if isinstance(top, bool) or not isinstance(top, int) or top < 1:
+        raise ValueError(f"top is the number of candidates to show, 1 or more; got {top!r}")
+    with silenced():
+        return _Search(kernel, arguments, named, top, most, seconds, progress or _untold).tuned()
 
 
 def _untold(done: int, total: int) -> None:
@@ -221,7 +90,7 @@ class _Search:
         self._kernel, self._arguments, self._named = kernel, arguments, named
         self._top, self._most, self._progress = top, most, progress
         with _marked():
-            recorded, self._tensors = kernel.recorded_for_plan(arguments, named)
+            recorded, self._tensors = kernel._recorded_for_plan(arguments, named)
         self._name = kernel.signature.kernel
         events = recorded.calls or []
         tiles = [_tile_of(each) for each in events]
@@ -236,7 +105,7 @@ class _Search:
             event if tile is None else _with_tile(event, self._mark(tile))
             for event, tile in zip(events, tiles, strict=True)
         ]
-        self._graphs = kernel.graphs_of(recorded, marks)
+        self._graphs = kernel._graphs_of(recorded, marks)
         self._bound = CycleBound(self._graphs, current().chip.vector_cores)
         self._until, self._left = time.monotonic() + seconds, 0
         self._planned = self._excluded = self._not_fitting = self._looked_at = 0
@@ -313,7 +182,7 @@ class _Search:
             kernel=self._name,
             chip=current().chip.name,
             release=current().release,
-            calls=self._calls,
+            files={each.line: each.file for each in self._calls},
             best=ranked[0].tiles,
             candidates=tuple(_reasoned(ranked)),
             present=present,
@@ -363,7 +232,7 @@ class _Search:
         """The candidate as planned; None where it does not fit, or is not planned."""
         graphs = self.graphs(tiles)
         try:
-            schedule = self._kernel.planned(graphs, self._tensors)
+            schedule = self._kernel._planned_of(graphs, self._tensors)
         except PlanError as error:
             self._not_fitting += 1
             least = min((*self._failures, *tiles.values()), key=math.prod, default=())
@@ -376,7 +245,8 @@ class _Search:
         return _made(schedule, self._all(tiles), varied, bound)
 
     def _all(self, tiles: Tiles) -> dict[int, Shape]:
-        return {each.line: tiles.get(each.place, each.tile_shape) for each in reversed(self._calls)}
+        found = {each.line: tiles.get(each.place, each.tile_shape) for each in self._calls}
+        return dict(sorted(found.items()))
 
     def _confirmed(
         self, ranked: Sequence[KernelCandidate]
@@ -394,10 +264,10 @@ class _Search:
                     schedule = self._kernel.schedule(*self._arguments, **self._named)
                 found = _made(schedule, each.tiles, each.varied, each.least_cycles)
             except ValueError as error:
-                notes.append(f"{_by_line(each.tiles)} is left out: {error}")
+                notes.append(f"{by_line(each.tiles)} is left out: {error}")
                 continue
             if found != each:
-                notes.append(f"with {_by_line(each.tiles)} the kernel runs other operations")
+                notes.append(f"with {by_line(each.tiles)} the kernel runs other operations")
             kept.append(found)
         if not kept:
             raise PlanError(f"{self._name}: {notes[0]}")
