@@ -77,7 +77,8 @@ class TunedKernel:
     def lines(self) -> tuple[str, ...]:
         """The lines to paste, with their places."""
         return tuple(
-            f"{PurePath(self.files[line]).name}:{line}: pypto.set_vec_tile_shapes({', '.join(map(str, tile))})"
+            f"{PurePath(self.files[line]).name}:{line}: "
+            f"pypto.set_vec_tile_shapes({', '.join(map(str, tile))})"
             for line, tile in self.best.items()
         )
 
