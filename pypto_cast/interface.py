@@ -121,6 +121,7 @@ if _typing.TYPE_CHECKING:  # entries of `pypto_cast.loading`
     from pypto_cast.kernel.fit import fit_report as fit_report
     from pypto_cast.kernel.schedule_diff import ScheduleDiff as ScheduleDiff
     from pypto_cast.kernel.task_estimate import TaskEstimate as TaskEstimate
+    from pypto_cast.kernel.tuned_kernel import TunedKernel as TunedKernel
     from pypto_cast.routes.cast_routes import Route as Route
     from pypto_cast.routes.cast_routes import RouteError as RouteError
     from pypto_cast.routes.cast_routes import Routes as Routes

@@ -48,6 +48,7 @@ ENTRIES: Final[Mapping[str, str]] = MappingProxyType(
         "ScheduleDiff": "pypto_cast.kernel.schedule_diff",
         "TaskEstimate": "pypto_cast.kernel.task_estimate",
         "TunedCast": "pypto_cast.tuning.tune",
+        "TunedKernel": "pypto_cast.kernel.tuned_kernel",
         "TuningResult": "tiling.ranking",
         "UBOverflow": "ascend_kernels.schedule.planner.ub_overflow",
         "UBOverflowError": "ascend_kernels.schedule.planner.ub_overflow",
@@ -57,11 +58,12 @@ ENTRIES: Final[Mapping[str, str]] = MappingProxyType(
         "read_schedule": "pypto_cast.upstream.schedule_reader",
         "routes": "pypto_cast.routes.cast_routes",
         "tune": "pypto_cast.tuning.tune",
+        "tune_kernel": "pypto_cast.tuning.kernel_search",
     }
 )
 """The module of each name that stands on the core."""
-_OF_THE_HOUSE: Final = "model_of_file"
-"""An entry that is no name of the package."""
+_OF_THE_HOUSE: Final = ("model_of_file", "tune_kernel")
+"""Entries that are no names of the package."""
 
 
 class ShadowedPackageError(ImportError):
@@ -116,7 +118,7 @@ def load() -> None:
     upstream.name_modules("pypto_cast")
     _, missing = upstream.module_getattr("pypto_cast")
     names = {name: x for name, x in vars(interface).items() if name[0].isalpha()}
-    public = [name for name in ENTRIES if name != _OF_THE_HOUSE]
+    public = [name for name in ENTRIES if name not in _OF_THE_HOUSE]
 
     def missing_name(name: str) -> Any:
         return entry(name) if name in public else missing(name)

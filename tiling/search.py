@@ -19,6 +19,8 @@ axis is whole, rows have no padding in UB, so by upstream's rule alone there may
 from __future__ import annotations
 
 import functools
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -178,3 +180,51 @@ def _outer_extents(job: Job, room: int) -> Ints:
         products = np.repeat(products, most) * steps
         outer = np.column_stack([outer, steps])
     return outer[np.argsort(products, kind="stable")]
+
+
+def tiles_within(shape: Shape, unit: int, most_elems: int, most: int) -> list[Shape]:
+    """Tile shapes of a tensor, the last axis in steps of `unit`, of at most so many elements.
+
+    All of them where they are at most `most`; else of each axis only the shortest extent that makes
+    a number of tiles; and if these are still more, of those the numbers that are powers of two.
+
+    Args:
+        shape: the tensor's; the last axis may be exceeded by less than a unit.
+        unit: of the last axis, in elements.
+        most_elems: of a tile.
+        most: tile shapes.
+    """
+
+    units = (*(1 for _ in shape[1:]), unit)
+    for counted in (_every, _fewest, _powers):
+        lengths = [counted(extent, step) for extent, step in zip(shape, units, strict=True)]
+        found = list(itertools.islice(_products(lengths, most_elems), most + 1))
+        if len(found) <= most:
+            break
+    return found[:most]
+
+
+def _every(extent: int, step: int) -> list[int]:
+    return list(range(step, round_up(extent, step) + 1, step))
+
+
+def _fewest(extent: int, step: int) -> list[int]:
+    """Of the lengths that make a number of tiles, the shortest."""
+    counts = (-(-extent // length) for length in _every(extent, step))
+    return sorted({round_up(-(-extent // count), step) for count in counts})
+
+
+def _powers(extent: int, step: int) -> list[int]:
+    counts = (1 << place for place in range((-(-extent // step)).bit_length()))
+    return sorted({round_up(-(-extent // count), step) for count in counts})
+
+
+def _products(lengths: Sequence[Sequence[int]], room: int) -> Iterator[Shape]:
+    """A length of each axis, of a product within `room`."""
+    if not lengths and room:
+        yield ()
+    if not lengths or not room:
+        return
+    for length in lengths[0]:
+        for rest in _products(lengths[1:], room // length):
+            yield (length, *rest)

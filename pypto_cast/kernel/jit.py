@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -13,7 +13,8 @@ from ascend_kernels import npu
 from ascend_kernels.npu import RunMode
 from pypto_cast.call_sites import Place, asked_at, silenced, warn_caller, warnings_held
 from pypto_cast.cast.npu import HostCopies
-from pypto_cast.dtypes.data_types import TileOpFormat, dtype_of_numpy
+from pypto_cast.dtypes.data_types import TileOpFormat
+from pypto_cast.kernel.call_arguments import inner, outermost
 from pypto_cast.kernel.certainty import Certainty, Remedy, announce, remedies
 from pypto_cast.kernel.choices import (
     OtherRelease,
@@ -33,6 +34,7 @@ from pypto_cast.kernel.kernel_source import (
 )
 from pypto_cast.kernel.listing import Cost, Estimate, KernelProgram, checked_model, estimated
 from pypto_cast.kernel.scheduled import (
+    TensorForms,
     UnplannedKernelWarning,
     check_options,
     check_schedule,
@@ -45,9 +47,6 @@ from pypto_cast.options.context import Settings, current, options, running_on
 from pypto_cast.options.hints import GROUPS, merged
 from pypto_cast.recording import recording, steps, tally
 from pypto_cast.recording.recording import Recording
-from pypto_cast.tensors.arguments import TensorAnnotation
-from pypto_cast.tensors.arrays import array_of, check_contiguous
-from pypto_cast.tensors.nz_layout import matrices_in
 from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.unfinished import held_back
 from pypto_cast.unsupported import UpstreamRefusalError, tolerate
@@ -59,6 +58,7 @@ if TYPE_CHECKING:  # loaded when a schedule is asked for
     from ascend_kernels.schedule.planner.tile_graph import KernelGraphs, TileGraph
     from ascend_kernels.schedule.schedule import Schedule
     from pypto_cast.kernel.task_estimate import TaskEstimate
+    from pypto_cast.kernel.tuned_kernel import TunedKernel
     from pypto_cast.recording.plan_tape import PlanTape
 
 
@@ -313,9 +313,13 @@ class Kernel:
         return own
 
     def _graphs(self, recorded: Recording) -> KernelGraphs:
+        return self._graphs_of(recorded, recorded.calls or [])
+
+    def _graphs_of(self, recorded: Recording, calls: Sequence[Any]) -> KernelGraphs:
+        """The graphs of a recording's events, or of those in their place."""
         from pypto_cast.kernel.tensor_graph import tensor_graphs
 
-        calls, count = recorded.calls or [], len(self._signature.tensors)
+        count = len(self._signature.tensors)
         with recording.running(recorded):
             return tensor_graphs(self._function, calls, current().release, parameters=count)
 
@@ -339,7 +343,26 @@ class Kernel:
         self, arguments: tuple[Any, ...], named: Mapping[str, Any]
     ) -> tuple[Schedule, Recording]:
         """The schedule of a call, and the recording that it is planned of."""
-        from ascend_kernels.schedule.planner.kernel_plan import check_shapes, planned_schedule
+        recorded, tensors = self._recorded_for_plan(arguments, named)
+        return self._planned_of(self._graphs(recorded), tensors), recorded
+
+    def _planned_of(self, graphs: KernelGraphs, tensors: TensorForms) -> Schedule:
+        """The schedule of the graphs of a recording; see `schedule`."""
+        from ascend_kernels.schedule.planner.kernel_plan import planned_schedule
+
+        return planned_schedule(
+            graphs,
+            tensors,
+            kernel=self._signature.kernel,
+            release=current().release,
+            chip=current().chip,
+        )
+
+    def _recorded_for_plan(
+        self, arguments: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> tuple[Recording, TensorForms]:
+        """The recording of a call that is to be planned, and format and shape of its tensors."""
+        from ascend_kernels.schedule.planner.kernel_plan import check_shapes
 
         check_options(self._signature)
         for name, annotation in self._signature.tensors.items():
@@ -353,18 +376,29 @@ class Kernel:
                 f"{self._signature.kernel}: its source cannot be read, and the plan goes by the "
                 "names in it; define the kernel in a file"
             )
-        values, _ = self._signature.split(arguments, named)
-        tensors = formats_and_shapes(self._signature, values)
+        tensors = formats_and_shapes(self._signature, arguments, named)
         check_shapes(self._signature.kernel, tensors)
-        recorded = self._recorded(arguments, named, for_plan=True)
-        schedule = planned_schedule(
-            self._graphs(recorded),
-            tensors,
-            kernel=self._signature.kernel,
-            release=current().release,
-            chip=current().chip,
-        )
-        return schedule, recorded
+        return self._recorded(arguments, named, for_plan=True), tensors
+
+    def tune(
+        self, *arguments: Any, top: int = 10, seconds: float = 60, **named: Any
+    ) -> TunedKernel:
+        """The tile shapes for the calls of `set_vec_tile_shapes`, ranked by planned cycles.
+
+        Takes what `schedule` takes; nothing is computed and the kernel stays as it is.
+
+        Args:
+            arguments, named: of a call.
+            top: candidates to show, 1 or more.
+            seconds: from then on no further candidate is planned once one fits.
+
+        Raises:
+            PlanError: as `schedule`; a kernel without such a call; or no candidate fits.
+            ValueError: `top` below 1.
+        """
+        tune = entry("tune_kernel")
+        found: TunedKernel = tune(self, arguments, named, top=top, seconds=seconds)
+        return found
 
     def _silently_planned(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Schedule:
         with silenced():
@@ -490,9 +524,9 @@ class Kernel:
             label = f"{self._signature.kernel}: {name}"
             if isinstance(value, Tensor) and (is_nested or not running.executes):
                 annotation.check(label, tuple(value.shape), value.dtype)
-                tensors[name] = _inner(name, value, annotation, running, is_nested=is_nested)
+                tensors[name] = inner(name, value, annotation, running, is_nested=is_nested)
             else:
-                tensors[name] = _outermost(label, name, value, annotation, running)
+                tensors[name] = outermost(label, name, value, annotation, running)
         shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
         self._signature.check_dimensions(shapes)
         if schedule is not None:
@@ -509,42 +543,6 @@ class Kernel:
                 f"{self._signature.kernel} returned {returned!r}; a kernel writes its outputs in "
                 "place, as in out[:] = ..., and returns nothing"
             )
-
-
-def _outermost(
-    label: str, name: str, value: Any, annotation: TensorAnnotation, running: Recording
-) -> Tensor:
-    """An array of the user as the kernel sees it."""
-    if isinstance(value, Tensor) and not value.has_data:
-        raise TypeError(f"{label} is declared without values; a kernel is called with arrays")
-    held = value.enclosure() if isinstance(value, Tensor) else None
-    array = array_of(value if held is None else held.values, label)
-    interval = None if held is None else held.interval
-    check_contiguous(array, label)
-    if annotation.format is TileOpFormat.TILEOP_NZ:
-        laid_out = functools.partial(matrices_in, dimensions=len(annotation.shape))
-        array = laid_out(array)
-        interval = None if interval is None else interval.map(laid_out)
-    dtype = dtype_of_numpy(array.dtype)
-    annotation.check(label, array.shape, dtype)
-    declared = Tensor._from_result(array.shape, dtype, name)
-    buffer = running.parameter(name, array, value, interval)
-    return declared.as_parameter(name, buffer, annotation)
-
-
-def _inner(
-    name: str, value: Tensor, annotation: TensorAnnotation, running: Recording, *, is_nested: bool
-) -> Tensor:
-    """A tensor of the kernel around, or one that is only declared, to look at the program."""
-    value.check_content()
-    held = None if is_nested else value.enclosure()
-    if is_nested:
-        buffer = value.writable()
-    elif held is not None:
-        buffer = running.parameter(name, held.values, value)
-    else:
-        buffer = running.local(name, tuple(value.shape), is_given=True)
-    return value.as_parameter(name, buffer, annotation, is_nested=is_nested)
 
 
 @overload

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from ascend_kernels.schedule.schedule import Schedule
 
 
+TensorForms = Mapping[str, tuple[Format, Shape]]
+"""Format and shape of each tensor of a call, by its name."""
+
+
 class UnplannedKernelWarning(UserWarning):
     """A kernel that runs cast by cast at fidelity "instructions", as no schedule is planned."""
 
@@ -187,7 +191,7 @@ def doubts_told() -> Iterator[Callable[[str], object] | None]:
 
 def formats_and_shapes(
     signature: Signature, arguments: tuple[Any, ...], named: Mapping[str, Any]
-) -> dict[str, tuple[Format, Shape]]:
+) -> TensorForms:
     """Those of the tensors of a call."""
     found: dict[str, tuple[Format, Shape]] = {}
     values, _ = signature.split(arguments, named)

@@ -41,7 +41,7 @@ READS: dict[str, Sequence[str]] = {
     "run facts": ("run", *_FACTS, "k.py"),
     "trace facts": ("trace", "x.npy", "--to", "fp16", *_FACTS),
     "tune facts": ("tune", *_PAIR, *_FACTS),
-    "tune kernel": ("tune", *_PAIR, "--config", "c.json", "--kernel", "{}:3"),
+    "tune kernel": ("tune", *_PAIR, "--config", "c.json", "--config-line", "{}:3"),
 }
 _OF_ARRAYS = ("cast", "trace", "checkpoint", "certainty inputs", "diff", "diff second", "bounds")
 _KERNEL = """

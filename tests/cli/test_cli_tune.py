@@ -173,22 +173,27 @@ def test_config_for_a_kernel(command: Command) -> None:
     Path("my_kernel.py").write_text(
         "import pypto\n\n\ndef kernel():\n    pypto.set_vec_tile_shapes(8, 8)\n", encoding="utf-8"
     )
-    ran = command(*SMALL, "--config", "c.json", "--kernel", "my_kernel.py:5")
+    ran = command(*SMALL, "--config", "c.json", "--config-line", "my_kernel.py:5")
     assert ran.code == 0
     assert "put your kernel there" not in ran.out
     config = json.loads(Path("c.json").read_text(encoding="utf-8"))
     assert config["files"][0]["my_kernel.py"][0]["line"] == 5
-    wrong = command(*SMALL, "--config", "d.json", "--kernel", "my_kernel.py:4").error
+    wrong = command(*SMALL, "--config", "d.json", "--config-line", "my_kernel.py:4").error
     assert wrong == ("line 4 of my_kernel.py does not call set_vec_tile_shapes; it is called on 5")
     assert (
-        "it is called on 5" in command(*SMALL, "--config", "d", "--kernel", "my_kernel.py:9").error
+        "it is called on 5"
+        in command(*SMALL, "--config", "d", "--config-line", "my_kernel.py:9").error
     )
     Path("my_kernel.py").write_text("import pypto\n", encoding="utf-8")
-    assert "no line does" in command(*SMALL, "--config", "d", "--kernel", "my_kernel.py:1").error
+    assert (
+        "no line does" in command(*SMALL, "--config", "d", "--config-line", "my_kernel.py:1").error
+    )
 
 
 def test_a_kernel_elsewhere_is_taken_at_its_word(command: Command) -> None:
-    assert command(*SMALL, "--config", "c.json", "--kernel", "models/on_device.py:29").code == 0
+    assert (
+        command(*SMALL, "--config", "c.json", "--config-line", "models/on_device.py:29").code == 0
+    )
     config = json.loads(Path("c.json").read_text(encoding="utf-8"))
     assert config["test_name"] == "models/on_device.py"
 
@@ -264,14 +269,17 @@ def test_bad_cost_files(command: Command, line: str, says: str) -> None:
             "unknown cost set 'guessed'; known:",
         ),
         ("--shape 64 --from fp32 --to fp16 --cost-set none.toml", "none.toml: No such file"),
-        ("--shape 64 --from fp32 --to fp16 --kernel k.py:1", "--kernel goes with --config"),
+        (
+            "--shape 64 --from fp32 --to fp16 --config-line k.py:1",
+            "--config-line goes with --config",
+        ),
         ("--shape 64 --from fp32 --to fp16 --html -", "only --csv takes - to print"),
         ("--shape 64 --from fp32 --to fp16 --config -", "only --csv takes - to print"),
         ("--shape 64 --from fp32 --to fp16 --csv x -o ./x", "would be the same file"),
         ("--shape 64 --from fp32 --to fp16 --csv - --json", "exclude each other"),
         ("--shape 64 --from fp32 --to fp16 --csv no/x.csv", "no is no directory"),
-        ("--shape 64 --from fp32 --to fp16 --config c --kernel k.py", "as in kernel.py:29"),
-        ("--shape 64 --from fp32 --to fp16 --config c --kernel k.py:0", "as in kernel.py:29"),
+        ("--shape 64 --from fp32 --to fp16 --config c --config-line k.py", "as in kernel.py:29"),
+        ("--shape 64 --from fp32 --to fp16 --config c --config-line k.py:0", "as in kernel.py:29"),
     ],
 )
 def test_errors_are_one_line_and_leave_no_file(command: Command, words: str, says: str) -> None:

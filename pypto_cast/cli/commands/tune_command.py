@@ -6,35 +6,78 @@ import contextlib
 import dataclasses
 import json
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Final, cast
 
 import typer
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
-from pypto_cast.cli.app import ChipName, Facts, From, Json, Mode, To
+from pypto_cast.cli.app import ChipName, Facts, Json, Mode, refuse_unread
+from pypto_cast.cli.commands.certainty_command import kernel_named
+from pypto_cast.cli.commands.compile_command import Inputs, declared_of
 from pypto_cast.dtypes.names import dtype_named, mode_named, satmode_named
+from pypto_cast.kernel.tuned_kernel import TunedKernel
 from pypto_cast.options.context import options
+from pypto_cast.options.releases import RELEASE_NAMES, ReleaseName
 from pypto_cast.report import terminal
 from pypto_cast.report.page import check_pages
 from pypto_cast.report.report import document, json_text
 from pypto_cast.report.text_format import printable, shape_named, written
 from pypto_cast.tensors.array_files import check_apart, check_free, new_file
+from pypto_cast.tensors.tensor import tensor
+from pypto_cast.tuning.kernel_search import tune_kernel
 from pypto_cast.tuning.records import csv_text
 from pypto_cast.tuning.report_page import page
 from pypto_cast.tuning.tune import tune
 from pypto_cast.tuning.tuner_config import NO_KERNEL, kernel_line_named, tuner_config
+from pypto_cast.upstream.import_alias import as_pypto
 from tiling.cost import COST_SETS, DEFAULT_COST_SET
 from tiling.ranking import OBJECTIVES, Objective
 from tiling.search import MAX_TILES
 
 _STDOUT: Final = Path("-")
+_OF_A_KERNEL: Final = ("inputs", "release", "seconds", "write")
+_OF_A_CAST: Final = (
+    *("from_", "to", "mode", "satmode", "cost", "facts", "objective", "max_tiles", "html"),
+    *("as_csv", "config", "config_line", "kernel"),
+)
+
+
+class FormerOptionWarning(UserWarning):
+    """An option of a command was given by its former name."""
 
 
 def run_tune(
-    shape: Annotated[str, typer.Option(metavar="N,N", help="The tensor's, such as 32,127,128,64.")],
-    from_: From,
-    to: To,
+    context: typer.Context,
+    tuned: Annotated[
+        str | None,
+        typer.Argument(metavar="[FILE::KERNEL]", help="A kernel in place of a cast."),
+    ] = None,
+    shape: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="N,N", help="The tensor's, such as 32,127,128,64; of a kernel NAME=N,N."
+        ),
+    ] = None,
+    from_: Annotated[
+        str | None, typer.Option("--from", metavar="DTYPE", help="Source, such as DT_FP32.")
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="DTYPE", help="Destination, such as DT_BF16.")
+    ] = None,
+    inputs: Inputs = None,
+    release: Annotated[
+        str,
+        typer.Option(metavar="NAME", help=f"Of a kernel: one of {', '.join(RELEASE_NAMES)}."),
+    ] = "head",
+    seconds: Annotated[
+        float, typer.Option(min=1, metavar="N", help="Of a kernel: limit of time in seconds.")
+    ] = 60,
+    write: Annotated[
+        bool, typer.Option("--write", help="Of a kernel: print the lines to paste, alone.")
+    ] = False,
     mode: Mode = "CAST_NONE",
     satmode: Annotated[
         str, typer.Option(metavar="ON|OFF", help="OFF takes more vector work on some pairs.")
@@ -75,23 +118,57 @@ def run_tune(
         Path | None,
         typer.Option(metavar="FILE", help="Write the candidates there for upstream's tuner."),
     ] = None,
-    kernel: Annotated[
+    config_line: Annotated[
         str | None,
         typer.Option(
             metavar="FILE.py:LINE",
             help="Where the kernel that --config is for calls set_vec_tile_shapes.",
         ),
     ] = None,
+    kernel: Annotated[str | None, typer.Option(metavar="FILE.py:LINE", hidden=True)] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Rank the tile shapes of a cast by estimated cost.
+    """Rank the tile shapes of a cast, or of a kernel's calls of set_vec_tile_shapes.
 
     Nothing is cast and nothing was measured: the result names its cost set and gives the range over
     all of them. The report is one HTML file that needs no network.
     """
+    if tuned is not None:
+        if top < 1:
+            raise ValueError(f"--top is the number of candidates to show, 1 or more; got {top}")
+        refuse_unread(context, _OF_A_CAST, f"beside {tuned}, whose operations say it")
+        found_kernel = _tuned_kernel(
+            tuned,
+            inputs,
+            shape or [],
+            cast(ReleaseName, release),
+            chip,
+            top,
+            seconds,
+            output,
+            force=force,
+            as_json=as_json,
+        )
+        _show_kernel(found_kernel, output, is_written=write, as_json=as_json)
+        return
+    refuse_unread(context, _OF_A_KERNEL, "of a cast; name FILE::KERNEL")
+    missing = {"--shape": shape, "--from": from_, "--to": to}
+    for name, given in missing.items():
+        if given is None:
+            raise ValueError(f"missing option {name}, or FILE::KERNEL (pypto-cast --help)")
+    assert shape is not None
+    assert from_ is not None
+    assert to is not None
+    if len(shape) > 1:
+        raise ValueError(f"a cast takes one --shape; got {' '.join(shape)}")
+    if kernel is not None:
+        text = "tune --kernel is --config-line now; the former name goes with the next release"
+        warnings.warn(text, FormerOptionWarning, stacklevel=1)
+        config_line = kernel if config_line is None else config_line
+    kernel = config_line
     if kernel is not None and config is None:
-        raise ValueError("--kernel goes with --config")
+        raise ValueError("--config-line goes with --config")
     if as_json and as_csv == _STDOUT:
         raise ValueError("--json and --csv - exclude each other; choose one")
     if html is not None:
@@ -100,11 +177,11 @@ def run_tune(
     asked = [path for path in (html, as_csv, output, config) if path is not None]
     cost_set = None if cost is None else _cost_named(cost)
     named = (cost_set, line.path if kernel is not None else None, facts)
-    inputs = [Path(one) for one in named if one is not None]
-    _check_outputs(asked, as_csv, inputs, force=force)
+    read = [Path(one) for one in named if one is not None]
+    _check_outputs(asked, as_csv, read, force=force)
     with options(chip=chip, facts=facts):
         found = tune(
-            shape_named(shape),
+            shape_named(shape[0]),
             dtype_named(from_),
             dtype_named(to),
             mode=mode_named(mode),
@@ -126,7 +203,7 @@ def run_tune(
     with contextlib.ExitStack() as stack:
         for path in asked:
             if path != _STDOUT:
-                stack.enter_context(new_file(path, force=force, inputs=inputs)).write(
+                stack.enter_context(new_file(path, force=force, inputs=read)).write(
                     texts[path].encode()
                 )
     if as_json or as_csv == _STDOUT:
@@ -136,9 +213,55 @@ def run_tune(
     if config is not None and kernel is None:
         notes += (
             f"{printable(str(config))} names {NO_KERNEL.path}, line {NO_KERNEL.line}: put your "
-            "kernel there, or give --kernel FILE.py:LINE",
+            "kernel there, or give --config-line FILE.py:LINE",
         )
     terminal.show(dataclasses.replace(report, notes=notes))
+
+
+def _tuned_kernel(
+    named: str,
+    inputs: Path | None,
+    shapes: list[str],
+    release: ReleaseName,
+    chip: str | None,
+    top: int,
+    seconds: float,
+    output: Path | None,
+    *,
+    force: bool,
+    as_json: bool,
+) -> TunedKernel:
+    if output is not None:
+        check_free(output, force=force, inputs=[each for each in (inputs,) if each is not None])
+    bar = (TextColumn("tune"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with as_pypto(replace_installed=True), options(release=release, chip=chip):
+        _, kernel = kernel_named(named)
+        declared, others = declared_of(kernel, inputs, shapes)
+        tensors = tuple(tensor(extents, dtype) for extents, dtype in declared)
+        with terminal.progress(*bar) as shown:
+            task = shown.add_task("", total=None)
+            found = tune_kernel(
+                kernel,
+                tensors,
+                others,
+                top=top,
+                seconds=seconds,
+                progress=lambda done, total: shown.update(task, completed=done, total=total),
+            )
+    if output is not None:
+        with new_file(output, force=force, inputs=[]) as file:
+            file.write(json_text(found.report).encode())
+    return found
+
+
+def _show_kernel(
+    found: TunedKernel, output: Path | None, *, is_written: bool, as_json: bool
+) -> None:
+    if is_written and not as_json:
+        sys.stdout.write("".join(f"{printable(line)}\n" for line in found.lines))
+        return
+    notes = written([] if output is None else [output])
+    terminal.show(dataclasses.replace(found.report, notes=notes), as_json=as_json)
 
 
 def _check_outputs(

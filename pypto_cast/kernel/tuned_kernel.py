@@ -1,0 +1,140 @@
+"""Ranked tile shapes of a kernel, as a value and as a report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Final
+
+from pypto_cast.report.notebook import notebook_html
+from pypto_cast.report.report import Column, Report, Table, columns, plain, said
+from pypto_cast.report.text_format import plural
+from tiling.grid import Shape
+
+STANDING: Final = "cycles that upstream's scheduler counts; none was measured on a device"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelCandidate:
+    """Tile shapes of all calls, as planned.
+
+    Attributes:
+        rank: by cycles, from 1 on.
+        varied: the line whose tile shape was varied; None: those of several lines.
+        tiles: the tile shape that each line sets.
+        cycles: of all bodies, one after another, as upstream's scheduler counts them.
+        least_cycles: those that no plan goes below.
+        tasks, leaves, busy_cores: of one run of each body.
+        peak_ub_bytes, needed_ub_bytes: of the leaf that takes most.
+        reason: its place, against the runner-up or the best.
+    """
+
+    rank: int
+    varied: int | None
+    tiles: Mapping[int, Shape]
+    cycles: int
+    least_cycles: int
+    tasks: int
+    leaves: int
+    busy_cores: int
+    peak_ub_bytes: int
+    needed_ub_bytes: int
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TunedKernel:
+    """Ranked tile shapes of a kernel.
+
+    Attributes:
+        kernel, chip, release: that it was planned for.
+        files: of the lines that set tile shapes.
+        best: the tile shape of each line that sets one.
+        candidates: that fit, the best first.
+        present: the kernel as it stands; None where it does not fit.
+        looked_at, combinations: candidates that were looked at, of all combinations of them.
+        planned, excluded, not_fitting: of those looked at; the cycles of excluded ones are not
+            below the best ones, by a bound.
+        notes: on the search.
+    """
+
+    kernel: str
+    chip: str
+    release: str
+    files: Mapping[int, str]
+    best: Mapping[int, Shape]
+    candidates: tuple[KernelCandidate, ...]
+    present: KernelCandidate | None
+    looked_at: int
+    combinations: int
+    planned: int
+    excluded: int
+    not_fitting: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The lines to paste, with their places."""
+        return tuple(
+            f"{PurePath(self.files[line]).name}:{line}: "
+            f"pypto.set_vec_tile_shapes({', '.join(map(str, tile))})"
+            for line, tile in self.best.items()
+        )
+
+    @property
+    def report(self) -> Report:
+        """The candidates, the lines to paste, and how many were looked at."""
+        keys = [each for each in KernelCandidate.__dataclass_fields__ if each != "tiles"]
+        headings = {
+            **dict.fromkeys(keys),
+            **{"rank": "", "cycles": "cycles", "tasks": "tasks", "busy_cores": "cores"},
+            **{"peak_ub_bytes": "UB B"},
+        }
+        table = Table(
+            key="candidates",
+            caption=f"{self.kernel} by its tile shapes; {STANDING}",
+            columns=(
+                *columns(rank=""),
+                Column(key="tiles", heading="tile shapes"),
+                *columns(**{key: name for key, name in headings.items() if key != "rank"}),
+            ),
+            rows=[_cells(each, keys) for each in self.candidates],
+        )
+        counted = (
+            f"{self.looked_at:,} of {plural(self.combinations, 'combination')} looked at: "
+            f"{self.planned:,} planned, {self.excluded:,} excluded by a bound of their cycles, "
+            f"{self.not_fitting:,} not planned or too large for UB"
+        )
+        present = "does not fit" if self.present is None else f"{self.present.cycles:,} cycles"
+        return Report(
+            kind="tune-kernel",
+            title=f"{self.kernel}: {plural(len(self.candidates), 'candidate')}",
+            standing=STANDING,
+            tables=(table,),
+            totals=(
+                *plain(kernel=self.kernel, chip=self.chip, release=self.release),
+                *plain(best=by_line(self.best), lines=list(self.lines)),
+                *plain(present_cycles=None if self.present is None else self.present.cycles),
+                *plain(looked_at=self.looked_at, combinations=self.combinations),
+                *plain(planned=self.planned, excluded=self.excluded),
+                *plain(not_fitting=self.not_fitting, not_measured=STANDING),
+                *(said(f"place {each.rank}", each.reason) for each in self.candidates[:3]),
+                said("best", "\n".join(self.lines)),
+                said("as it stands", present),
+                said("search", counted),
+                said("notes", "\n".join(self.notes)),
+            ),
+        )
+
+    def _repr_html_(self) -> str:
+        return notebook_html(self.report)
+
+
+def _cells(each: KernelCandidate, keys: Sequence[str]) -> tuple[object, ...]:
+    first, *rest = (getattr(each, key) for key in keys)
+    return first, by_line(each.tiles), *rest
+
+
+def by_line(tiles: Mapping[int, Shape]) -> dict[str, list[int]]:
+    return {str(line): list(tile) for line, tile in tiles.items()}

@@ -1,0 +1,375 @@
+"""Ranks the tile shapes of a kernel's calls of `set_vec_tile_shapes` by planned cycles."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from ascend_kernels.schedule.planner.cycle_bound import CycleBound
+from ascend_kernels.schedule.planner.tile_graph import KernelGraphs, PlanError
+from ascend_kernels.schedule.schedule import Schedule
+from ascend_kernels.schedule.task_times import body_runs, task_times
+from pypto_cast.call_sites import Place, caller, silenced
+from pypto_cast.kernel.jit import Kernel
+from pypto_cast.kernel.tile_choice import TileCall, replaced_tiles
+from pypto_cast.kernel.tuned_kernel import KernelCandidate, TunedKernel, by_line
+from pypto_cast.options.context import TILE_CHOICE, current
+from pypto_cast.recording.steps import Call
+from pypto_cast.report.text_format import plural
+from pypto_cast.tensors.tensor import Tensor
+from tiling.grid import Shape
+from tiling.search import tiles_within
+
+MOST_CANDIDATES: Final = 10_000
+"""Of a call."""
+SECONDS: Final = 60.0
+"""Of a search."""
+_MOST_FAILURES: Final = 200
+"""Candidates that do not fit until a search without one that fits is given up."""
+_MARKS: Final = 1 << 20
+"""Above every extent, so that a length in a graph names its call and axis."""
+_AXES: Final = 4
+Tiles = Mapping[Place, Shape]
+Progress = Callable[[int, int], None]
+"""Is told how many candidates are done, of how many."""
+
+
+class _MarkedTile(tuple[int, ...]):
+    """A tile shape that knows the call that set it."""
+
+    call: TileCall
+
+
+def tune_kernel(
+    kernel: Kernel,
+    arguments: tuple[Any, ...],
+    named: Mapping[str, Any],
+    *,
+    top: int = 10,
+    seconds: float = SECONDS,
+    progress: Progress | None = None,
+    most: int = MOST_CANDIDATES,
+) -> TunedKernel:
+    """Tune a call of a kernel; see `Kernel.tune`.
+
+    Args:
+        kernel: stays as it is.
+        arguments, named: of the call.
+        top: candidates to show.
+        seconds: from then on no further candidate is planned once one fits.
+        progress: is told of each candidate.
+        most: candidates of a call.
+    """
+    if isinstance(top, bool) or not isinstance(top, int) or top < 1:
+        raise ValueError(f"top is the number of candidates to show, 1 or more; got {top!r}")
+    with silenced():
+        return _Search(kernel, arguments, named, top, most, seconds, progress or _untold).tuned()
+
+
+def _untold(done: int, total: int) -> None:
+    """The progress that nobody watches."""
+
+
+class _Search:
+    """The candidates of a call of a kernel, and those of them that are planned."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        arguments: tuple[Any, ...],
+        named: Mapping[str, Any],
+        top: int,
+        most: int,
+        seconds: float,
+        progress: Progress,
+    ) -> None:
+        self._kernel, self._arguments, self._named = kernel, arguments, named
+        self._top, self._most, self._progress = top, most, progress
+        with _marked():
+            recorded, self._tensors = kernel._recorded_for_plan(arguments, named)
+        self._name = kernel.signature.kernel
+        events = recorded.calls or []
+        tiles = [_tile_of(each) for each in events]
+        self._calls = tuple(dict.fromkeys(each.call for each in tiles if each is not None))
+        if not self._calls:
+            raise PlanError(
+                f"{self._name} calls no set_vec_tile_shapes before an operation; there is no tile "
+                "shape to choose"
+            )
+        self._extents = {call.place: _largest(events, call.place) for call in self._calls}
+        marks = [
+            event if tile is None else _with_tile(event, self._mark(tile))
+            for event, tile in zip(events, tiles, strict=True)
+        ]
+        self._graphs = kernel._graphs_of(recorded, marks)
+        self._bound = CycleBound(self._graphs, current().chip.vector_cores)
+        self._until, self._left = time.monotonic() + seconds, 0
+        self._planned = self._excluded = self._not_fitting = self._looked_at = 0
+        self._failures: dict[Shape, str] = {}
+
+    def _mark(self, tile: _MarkedTile) -> Shape:
+        first = _MARKS + _AXES * self._calls.index(tile.call)
+        return tuple(range(first, first + len(tile)))
+
+    def graphs(self, tiles: Tiles) -> KernelGraphs:
+        """The graphs under other tile shapes, by place; a call that is not named keeps its own."""
+        tile_of = self._tile_of(tiles)
+        return replace(
+            self._graphs,
+            graphs=tuple(
+                replace(
+                    graph,
+                    nodes=tuple(
+                        replace(node, tile_shape=tile_of(node.tile_shape)) for node in graph.nodes
+                    ),
+                )
+                for graph in self._graphs.graphs
+            ),
+        )
+
+    def _tile_of(self, tiles: Tiles) -> Callable[[Shape], Shape]:
+        """Gives the tile shape in place of a marked one."""
+        by_call = [tiles.get(each.place, each.tile_shape) for each in self._calls]
+
+        def length(extent: int) -> int:
+            if extent < _MARKS:
+                return extent
+            call, axis = divmod(extent - _MARKS, _AXES)
+            return by_call[call][axis]
+
+        return lambda marked: tuple(map(length, marked))
+
+    def tuned(self) -> TunedKernel:
+        """Vary the tile shape of each place, then take the best of each together."""
+        places = list(dict.fromkeys(each.place for each in self._calls))
+        shapes = {place: self._shapes(place) for place in places}
+        total, done = sum(map(len, shapes.values())), 0
+        present = self._candidate({}, None)
+        found = [present] if present is not None else []
+        best: dict[Place, Shape] = {}
+        for place in places:
+            own = self._best_of(place, shapes[place], done, total)
+            done += len(shapes[place])
+            found += own
+            if own:
+                best[place] = min(own, key=_order).tiles[place[1]]
+        if len(best) > 1:
+            self._looked_at += 1
+            together = self._candidate(best, None)
+            found += [together] if together is not None else []
+        if not found:
+            text = next(iter(self._failures.values()), "no candidate was planned")
+            raise PlanError(
+                f"{self._name}: none of {plural(self._looked_at, 'tile shape')} looked at fits; "
+                f"the smallest, {list(next(iter(self._failures), ()))}: {text}"
+            )
+        unique = {tuple(each.tiles.items()): each for each in reversed(found)}
+        ranked = sorted(unique.values(), key=_order)[: self._top]
+        ranked, notes = self._confirmed(ranked)
+        if self._left:
+            notes.append(
+                f"time is over: {self._left:,} candidates were not planned, whose bound is below "
+                "the best; give more seconds"
+            )
+        combinations = math.prod(map(len, shapes.values()))
+        if any(len(each) >= self._most for each in shapes.values()):
+            notes.append(f"of a call's tile shapes at most {self._most:,} are candidates")
+        return TunedKernel(
+            kernel=self._name,
+            chip=current().chip.name,
+            release=current().release,
+            files={each.line: each.file for each in self._calls},
+            best=ranked[0].tiles,
+            candidates=tuple(_reasoned(ranked)),
+            present=present,
+            looked_at=self._looked_at,
+            combinations=combinations,
+            planned=self._planned,
+            excluded=self._excluded,
+            not_fitting=self._not_fitting,
+            notes=tuple(notes),
+        )
+
+    def _shapes(self, place: Place) -> list[Shape]:
+        shape, itemsize = self._extents[place]
+        unit = max(current().chip.block_bytes // itemsize, 1)
+        return tiles_within(shape, unit, current().chip.ub_bytes // itemsize, self._most)
+
+    def _best_of(
+        self, place: Place, shapes: Sequence[Shape], done: int, total: int
+    ) -> list[KernelCandidate]:
+        """The candidates of a place, of which the best are planned, by their bound."""
+        bounds = {each: self._bound.cycles(self._tile_of({place: each})) for each in shapes}
+        found: list[KernelCandidate] = []
+        failed = 0
+        order = sorted(shapes, key=lambda each: (bounds[each], -math.prod(each), -each[-1]))
+        for number, shape in enumerate(order):
+            least = min((each.cycles for each in found), default=math.inf)
+            if bounds[shape] >= least and len(found) >= self._top:
+                self._excluded += len(order) - number
+                self._looked_at += len(order) - number
+                break
+            if found and time.monotonic() > self._until:
+                self._left += len(order) - number
+                break
+            self._looked_at += 1
+            made = self._candidate({place: shape}, place[1], bounds[shape])
+            found += [made] if made is not None else []
+            failed += made is None
+            self._progress(done + number + 1, total)
+            if failed >= _MOST_FAILURES and not found:
+                break
+        self._progress(done + len(shapes), total)
+        return found
+
+    def _candidate(
+        self, tiles: Tiles, varied: int | None, bound: int | None = None
+    ) -> KernelCandidate | None:
+        """The candidate as planned; None where it does not fit, or is not planned."""
+        graphs = self.graphs(tiles)
+        try:
+            schedule = self._kernel._planned_of(graphs, self._tensors)
+        except PlanError as error:
+            self._not_fitting += 1
+            least = min((*self._failures, *tiles.values()), key=math.prod, default=())
+            if least in tiles.values():
+                self._failures = {least: str(error)}
+            return None
+        self._planned += 1
+        if bound is None:
+            bound = self._bound.cycles(self._tile_of(tiles))
+        return _made(schedule, self._all(tiles), varied, bound)
+
+    def _all(self, tiles: Tiles) -> dict[int, Shape]:
+        found = {each.line: tiles.get(each.place, each.tile_shape) for each in self._calls}
+        return dict(sorted(found.items()))
+
+    def _confirmed(
+        self, ranked: Sequence[KernelCandidate]
+    ) -> tuple[list[KernelCandidate], list[str]]:
+        """The candidates as planned of recordings of their own, where the function agrees."""
+        notes, kept = [], []
+        places = {each.line: each.place for each in self._calls}
+        for each in ranked:
+            tiles = {places[line]: tile for line, tile in each.tiles.items()}
+            if len(places) < len(self._calls):
+                kept.append(each)  # one line sets several tile shapes; as it stands it has each
+                continue
+            try:
+                with replaced_tiles(tiles):
+                    schedule = self._kernel.schedule(*self._arguments, **self._named)
+                found = _made(schedule, each.tiles, each.varied, each.least_cycles)
+            except ValueError as error:
+                notes.append(f"{by_line(each.tiles)} is left out: {error}")
+                continue
+            if found != each:
+                notes.append(f"with {by_line(each.tiles)} the kernel runs other operations")
+            kept.append(found)
+        if not kept:
+            raise PlanError(f"{self._name}: {notes[0]}")
+        return sorted(kept, key=_order), notes
+
+
+@contextlib.contextmanager
+def _marked() -> Iterator[None]:
+    """Have tile shapes know the call that sets them."""
+    choice = TILE_CHOICE.get()
+
+    def marked(asked: Shape) -> Shape:
+        tile, (file, line) = _MarkedTile(choice(asked)), caller()
+        tile.call = TileCall(file=file, line=line, tile_shape=tuple(tile))
+        return tile
+
+    token = TILE_CHOICE.set(marked)
+    try:
+        yield
+    finally:
+        TILE_CHOICE.reset(token)
+
+
+def _tile_of(event: object) -> _MarkedTile | None:
+    tile = event.settings.vec_tile_shapes if isinstance(event, Call) else None
+    return tile if isinstance(tile, _MarkedTile) else None
+
+
+def _with_tile(event: Any, tile: Shape) -> Any:
+    return replace(event, settings=replace(event.settings, vec_tile_shapes=tile))
+
+
+def _largest(events: Iterable[object], place: Place) -> tuple[Shape, int]:
+    """The most of each axis among tensors under a call, and the bytes of the narrowest element."""
+    lengths: list[int] = []
+    itemsizes = set()
+    for event in events:
+        tile = _tile_of(event)
+        if tile is None or tile.call.place != place or not isinstance(event, Call):
+            continue
+        lengths = lengths or [1] * len(tile)
+        for each in (event.result, *event.arguments, *event.named.values()):
+            if isinstance(each, Tensor) and len(each.shape) == len(tile):
+                lengths = [max(pair) for pair in zip(lengths, map(int, each.shape), strict=True)]
+                itemsizes.add(each.dtype.number_format.dtype.itemsize)
+    return tuple(lengths), min(itemsizes, default=1)
+
+
+def _made(
+    schedule: Schedule, tiles: Mapping[int, Shape], varied: int | None, bound: int
+) -> KernelCandidate:
+    cycles = tasks = busy = 0
+    for place, runs in body_runs(schedule.steps).items():
+        body = schedule.bodies[place]
+        times = task_times(schedule, body)
+        cycles += (1 if runs is None else runs) * max((each.end_cycle for each in times), default=0)
+        tasks += sum(each.leaf is not None for each in body.tasks)
+        cores = {each.core for each in times if each.end_cycle > each.start_cycle}
+        busy = max(busy, len(cores))
+    return KernelCandidate(
+        rank=0,
+        varied=varied,
+        tiles=tiles,
+        cycles=cycles,
+        least_cycles=bound,
+        tasks=tasks,
+        leaves=len(schedule.leaves),
+        busy_cores=busy,
+        peak_ub_bytes=schedule.peak_ub_bytes,
+        needed_ub_bytes=schedule.needed_ub_bytes,
+    )
+
+
+def _order(each: KernelCandidate) -> tuple[object, ...]:
+    """By cycles; of equal ones the longer last axis is first."""
+    axes = [-length for tile in each.tiles.values() for length in reversed(tile)]
+    return each.cycles, each.tasks, axes
+
+
+def _reasoned(ranked: Sequence[KernelCandidate]) -> Iterator[KernelCandidate]:
+    """The candidates with their ranks, and the reason for each place."""
+    best = ranked[0]
+    for rank, each in enumerate(ranked, start=1):
+        other = best if rank > 1 else ranked[1] if len(ranked) > 1 else None
+        yield replace(each, rank=rank, reason=_reason(each, other, "1" if rank > 1 else "2"))
+
+
+def _reason(each: KernelCandidate, other: KernelCandidate | None, rank: str) -> str:
+    words = f"{plural(each.tasks, 'task')} on {plural(each.busy_cores, 'core')}"
+    if other is None:
+        return f"{words}; no other candidate was planned"
+    apart = each.cycles - other.cycles
+    against = f"{abs(apart):,} cycles {'more' if apart > 0 else 'less'} than" if apart else "as"
+    causes = [
+        f"{mine:,} {name} instead of {theirs:,}"
+        for name, mine, theirs in (
+            ("tasks", each.tasks, other.tasks),
+            ("busy cores", each.busy_cores, other.busy_cores),
+            ("leaves", each.leaves, other.leaves),
+            ("cycles at least", each.least_cycles, other.least_cycles),
+        )
+        if mine != theirs
+    ]
+    because = ", ".join(causes) or "the longer last axis is first"
+    return f"{words}; {against} place {rank}: {because}"
