@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from pypto_cast.kernel.tuned_kernel import TunedKernel
 from tiling.chips import Chip
 from tiling.ranking import Candidate, TuningResult
 
@@ -53,6 +54,34 @@ _CANDIDATE: Final[Mapping[str, _Expected]] = {
     "warnings": [str],
     "reason": str,
 }
+_KERNEL_ASKED: Final[Mapping[str, _Expected]] = {
+    "kernel": str,
+    "shapes": [str],
+    "release": str,
+    "chip": str,
+    "top": int,
+    "seconds": int,
+}
+_KERNEL_FOUND: Final[Mapping[str, _Expected]] = {
+    "looked_at": int,
+    "combinations": int,
+    "planned": int,
+    "excluded": int,
+    "not_fitting": int,
+    "notes": [str],
+}
+_KERNEL_CANDIDATE: Final[Mapping[str, _Expected]] = {
+    "rank": int,
+    "tiles": [str],
+    "cycles": int,
+    "least_cycles": int,
+    "tasks": int,
+    "leaves": int,
+    "busy_cores": int,
+    "peak_ub_bytes": int,
+    "needed_ub_bytes": int,
+    "reason": str,
+}
 COLUMNS: Final = (*_ASKED, *_CANDIDATE, *_FOUND)
 """Of the CSV: one row per candidate, the best of a job first."""
 _RECORD: Final[Mapping[str, _Expected]] = {
@@ -60,6 +89,14 @@ _RECORD: Final[Mapping[str, _Expected]] = {
     **_ASKED,
     **_FOUND,
     "candidates": [_CANDIDATE],
+}
+
+_KERNEL_COLUMNS: Final = (*_KERNEL_ASKED, *_KERNEL_CANDIDATE, *_KERNEL_FOUND)
+_KERNEL_RECORD: Final[Mapping[str, _Expected]] = {
+    "key": str,
+    **_KERNEL_ASKED,
+    **_KERNEL_FOUND,
+    "candidates": [_KERNEL_CANDIDATE],
 }
 
 
@@ -88,6 +125,21 @@ def record_of(key: str, result: TuningResult) -> Record:
     }
 
 
+def kernel_fields(asked: object) -> Record:
+    """The fields that a job of a kernel asks for."""
+    return _fields(_KERNEL_ASKED, asked)
+
+
+def kernel_record(key: str, asked: object, found: TunedKernel) -> Record:
+    """All that is kept of the tuning of a kernel, under the key of its job."""
+    return {
+        "key": key,
+        **kernel_fields(asked),
+        **_fields(_KERNEL_FOUND, found),
+        "candidates": [_fields(_KERNEL_CANDIDATE, each) for each in found.candidates],
+    }
+
+
 def _fields(kinds: Mapping[str, _Expected], *holders: object) -> Record:
     """The attributes of these names, each of the first holder that has it, as JSON takes them."""
     return {
@@ -99,15 +151,21 @@ def _fields(kinds: Mapping[str, _Expected], *holders: object) -> Record:
 def _plain(value: object) -> object:
     if isinstance(value, enum.Enum | Chip):
         return value.name
+    if isinstance(value, Mapping):  # tile shapes by line, as `schedule --tile` takes them
+        return [f"{line}={','.join(map(str, tile))}" for line, tile in value.items()]
     return list(value) if isinstance(value, tuple) else value
 
 
 def record_fault(read: object) -> str:
     """Say where something read from JSON is not as a record is; empty if it is one."""
-    fault = _fault(read, _RECORD, "")
+    fault = _fault(read, _KERNEL_RECORD if _is_of_a_kernel(read) else _RECORD, "")
     if not fault and isinstance(read, dict) and not read["candidates"]:
         return "candidates is empty"
     return fault
+
+
+def _is_of_a_kernel(read: object) -> bool:
+    return isinstance(read, dict) and "kernel" in read
 
 
 def _fault(read: object, kind: _Expected, name: str) -> str:
@@ -133,14 +191,16 @@ def _is_scalar(read: object, kind: type) -> bool:
 
 
 def csv_text(records: Iterable[Record]) -> str:
-    """CSV of records, a row per candidate; a shape is written as `--tile` takes it: 64,128."""
+    """CSV of records of one kind, a row per candidate; a shape is as `--tile` takes it: 64,128."""
+    records = list(records)
+    columns = _KERNEL_COLUMNS if any(map(_is_of_a_kernel, records)) else COLUMNS
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    writer.writerow(columns)
     for record in records:
         for candidate in record["candidates"]:
             fields = {**record, **candidate}
-            writer.writerow([_cell(fields[column]) for column in COLUMNS])
+            writer.writerow([_cell(fields[column]) for column in columns])
     return text.getvalue()
 
 

@@ -12,6 +12,8 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
 from pypto_cast.cli.app import Json, Scheduler
+from pypto_cast.cli.kernel_sweep import read_kernels
+from pypto_cast.kernel.tuned_kernel import STANDING
 from pypto_cast.report import terminal
 from pypto_cast.report.report import Column, Report, Table, headed, plain
 from pypto_cast.report.text_format import plural, printable, written
@@ -20,15 +22,16 @@ from pypto_cast.tuning.records import Record, csv_text
 from pypto_cast.tuning.sweep.config import Sweep, read_config
 from pypto_cast.tuning.sweep.jobs import (
     Finished,
+    Job,
     ResultsFile,
     Runner,
-    SweepJob,
     dask,
     local,
     open_results,
 )
 from pypto_cast.unfinished import unfinished
 from tiling.cost import NOT_MEASURED
+from tiling.input_files import toml_document
 
 _COLUMNS: Final = (
     *headed("shape", "cast"),
@@ -41,10 +44,19 @@ _COLUMNS: Final = (
     Column(heading="stable", is_minor=True),
 )
 
+_KERNEL_COLUMNS: Final = (
+    *headed("kernel", "shapes"),
+    Column(heading="release", is_minor=True),
+    Column(heading="chip", is_minor=True),
+    Column(heading="tile shapes"),
+    Column(heading="cycles", spec=",.0f"),
+    Column(heading="looked at", is_minor=True),
+)
+
 
 def run_sweep(
     config: Annotated[
-        Path, typer.Argument(metavar="CONFIG.toml", help="Shapes, pairs, modes, chips.")
+        Path, typer.Argument(metavar="CONFIG.toml", help="Shapes, pairs, modes, chips; or kernels.")
     ],
     jobs: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Processes; all cores if not given.")
@@ -57,14 +69,16 @@ def run_sweep(
     force: Annotated[bool, typer.Option("--force", help="Replace the CSV if it exists.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Find the tile shapes of many casts; an interrupted run is resumed.
+    """Find the tile shapes of many casts or kernels; an interrupted run is resumed.
 
-    Every shape with every pair, mode, satmode and chip is one search, as by `tune`. Results are
+    Every shape with every pair, mode, satmode and chip is one search, as by `tune`, and so is every
+    kernel with every release and chip. Results are
     estimated, never measured. They are appended to the output that the config names, as they come.
     """
     if jobs is not None and scheduler is not None:
         raise ValueError("--jobs and --scheduler exclude each other; choose one")
-    sweep = read_config(config)
+    read = toml_document(config)
+    sweep = read_kernels(config, read) if "kernels" in read else read_config(config)
     runner = local(jobs or os.cpu_count() or 1) if scheduler is None else dask(scheduler)
     check_free(sweep.output, force=True, inputs=sweep.inputs)
     if as_csv is not None:
@@ -81,7 +95,7 @@ def run_sweep(
     terminal.show(_report(sweep, records), as_json=as_json)
 
 
-def _complete(sweep: Sweep, left: Sequence[SweepJob], results: ResultsFile, runner: Runner) -> None:
+def _complete(sweep: Sweep, left: Sequence[Job], results: ResultsFile, runner: Runner) -> None:
     """Carry out the jobs that have no result yet.
 
     Raises:
@@ -114,7 +128,33 @@ def _complete(sweep: Sweep, left: Sequence[SweepJob], results: ResultsFile, runn
 
 def _report(sweep: Sweep, records: Sequence[Record]) -> Report:
     """A row per job with its best tile shape; the range of the cycles is over all cost sets."""
-    rows = []
+    notes = dict.fromkeys(note for record in records for note in record["notes"])
+    if "kernel" in records[0]:
+        columns, rows, rests_on = _KERNEL_COLUMNS, list(map(_kernel_row, records)), STANDING
+    else:
+        first = records[0]
+        columns, rows = _COLUMNS, _cast_rows(records)
+        rests_on = f"cost set {first['cost_set']}, objective {first['objective']}; {NOT_MEASURED}"
+    return Report(
+        kind="sweep",
+        title="",
+        facts=plain(output=sweep.output, jobs=list(records)),
+        tables=(Table(columns=columns, rows=rows),),
+        notes=(*map(printable, (*notes, rests_on)), *written([sweep.output])),
+    )
+
+
+def _kernel_row(record: Record) -> tuple[object, ...]:
+    best = record["candidates"][0]
+    return (
+        *(printable(record["kernel"]), printable(" ".join(record["shapes"]))),
+        *(record["release"], record["chip"], " ".join(best["tiles"]), best["cycles"]),
+        f"{record['looked_at']:,} of {record['combinations']:,}",
+    )
+
+
+def _cast_rows(records: Sequence[Record]) -> list[tuple[object, ...]]:
+    rows: list[tuple[object, ...]] = []
     for record in records:
         best = record["candidates"][0]
         off = " OFF" if record["satmode"] == "OFF" else ""
@@ -126,13 +166,4 @@ def _report(sweep: Sweep, records: Sequence[Record]) -> Report:
                 *(best["microseconds"], record["is_stable"]),
             )
         )
-    first = records[0]
-    notes = dict.fromkeys(note for record in records for note in record["notes"])
-    cost_set = f"cost set {first['cost_set']}, objective {first['objective']}; {NOT_MEASURED}"
-    return Report(
-        kind="sweep",
-        title="",
-        facts=plain(output=sweep.output, jobs=list(records)),
-        tables=(Table(columns=_COLUMNS, rows=rows),),
-        notes=(*map(printable, (*notes, cost_set)), *written([sweep.output])),
-    )
+    return rows

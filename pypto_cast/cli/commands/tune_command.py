@@ -31,7 +31,7 @@ from pypto_cast.report.report import document, json_text
 from pypto_cast.report.text_format import printable, shape_named, written
 from pypto_cast.tensors.array_files import check_apart, check_free, new_file
 from pypto_cast.tensors.tensor import tensor
-from pypto_cast.tuning.kernel_search import tune_kernel
+from pypto_cast.tuning.kernel_search import Progress, tune_kernel
 from pypto_cast.tuning.records import csv_text
 from pypto_cast.tuning.report_page import page
 from pypto_cast.tuning.tune import tune
@@ -242,24 +242,41 @@ def _tuned_kernel(
     read = [each for each in (file_and_name(named)[0], inputs) if each is not None]
     _check_outputs([] if output is None else [output], None, read, force=force)
     bar = (TextColumn("tune"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with as_pypto(replace_installed=True), options(release=release, chip=chip):
-        file, kernel = kernel_named(named)
-        declared, others = declared_of(kernel, inputs, shapes)
-        tensors = tuple(tensor(extents, dtype) for extents, dtype in declared)
-        with errors_at_lines(file), terminal.progress(*bar) as shown:
-            task = shown.add_task("", total=None)
-            found = tune_kernel(
-                kernel,
-                tensors,
-                others,
-                top=top,
-                seconds=seconds,
-                progress=lambda done, total: shown.update(task, completed=done, total=total),
-            )
+    with terminal.progress(*bar) as shown:
+        task = shown.add_task("", total=None)
+        found = kernel_tuned(
+            named,
+            inputs,
+            shapes,
+            release,
+            chip,
+            top,
+            seconds,
+            progress=lambda done, total: shown.update(task, completed=done, total=total),
+        )
     if output is not None:
         with new_file(output, force=force, inputs=read) as written_to:
             written_to.write(json_text(found.report).encode())
     return found
+
+
+def kernel_tuned(
+    named: str,
+    inputs: Path | None,
+    shapes: list[str],
+    release: ReleaseName,
+    chip: str | None,
+    top: int,
+    seconds: float,
+    progress: Progress | None = None,
+) -> TunedKernel:
+    """Tune a kernel of a file; see `tune_kernel` and `declared_of`."""
+    with as_pypto(replace_installed=True), options(release=release, chip=chip):
+        file, kernel = kernel_named(named)
+        declared, others = declared_of(kernel, inputs, shapes)
+        tensors = tuple(tensor(extents, dtype) for extents, dtype in declared)
+        with errors_at_lines(file):
+            return tune_kernel(kernel, tensors, others, top=top, seconds=seconds, progress=progress)
 
 
 def _show_kernel(

@@ -28,7 +28,7 @@ from pypto_cast.cast.cast_plan import resolve_cast
 from pypto_cast.dask_pool import code_version
 from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
 from pypto_cast.dtypes.names import dtype_named, mode_named, satmode_named
-from pypto_cast.tuning.sweep.jobs import SweepJob, parameter_values
+from pypto_cast.tuning.sweep.jobs import Job, SweepJob, parameter_values
 from tiling import cost
 from tiling.chips import CHIPS, DEFAULT_CHIP, chip_named
 from tiling.cost import DEFAULT_COST_SET
@@ -66,12 +66,12 @@ class Sweep:
 
     Attributes:
         jobs: every shape with every pair that takes it, mode, satmode and chip; the shape changes
-            slowest.
+            slowest. Or every kernel with every release and chip.
         output: the file of the results.
         inputs: the files that were read.
     """
 
-    jobs: tuple[SweepJob, ...]
+    jobs: tuple[Job, ...]
     output: Path
     inputs: tuple[Path, ...]
 
@@ -104,11 +104,11 @@ def _sweep(path: Path, read: Mapping[str, Any]) -> Sweep:
     unknown = [key for key in read if key not in _KEYS]
     if unknown:
         raise ValueError(f"unknown key {unknown[0]!r}; known: {', '.join(_KEYS)}")
-    shapes = _list(read, "shapes", _shape)
-    modes = _list(read, "modes", mode_named, tuple(CastMode), CastMode.CAST_NONE)
-    satmodes = _list(read, "satmodes", satmode_named, tuple(SaturationMode), SaturationMode.ON)
-    chips = _list(read, "chips", _chip, tuple(CHIPS), DEFAULT_CHIP.name)
-    pairs = _list(read, "pairs", _pair, _pairs_of(chips))
+    shapes = listed(read, "shapes", shape_of)
+    modes = listed(read, "modes", mode_named, tuple(CastMode), CastMode.CAST_NONE)
+    satmodes = listed(read, "satmodes", satmode_named, tuple(SaturationMode), SaturationMode.ON)
+    chips = listed(read, "chips", chip_of, tuple(CHIPS), DEFAULT_CHIP.name)
+    pairs = listed(read, "pairs", _pair, _pairs_of(chips))
     costs = _cost_set(path, read.get("cost_set", DEFAULT_COST_SET.name))
     parameters = read_cost_set(costs) if isinstance(costs, Path) else cost.cost_set(costs)
     template = SweepJob(
@@ -119,8 +119,8 @@ def _sweep(path: Path, read: Mapping[str, Any]) -> Sweep:
         satmode=satmodes[0],
         chip=chips[0],
         objective=_objective(read.get("objective", OBJECTIVES[0])),
-        top=_count(read, "top", 1),
-        max_tiles=_count(read, "max_tiles", MAX_TILES),
+        top=count_of(read, "top", 1),
+        max_tiles=count_of(read, "max_tiles", MAX_TILES),
         cost_set=parameters.name,
         figures=parameter_values(parameters),
         code=code_version(),
@@ -145,7 +145,7 @@ def _sweep(path: Path, read: Mapping[str, Any]) -> Sweep:
             for (mode, satmode), chip in itertools.product(choices, chips)
             if (shape, (src, dst), chip) not in refusals
         ),
-        output=path.parent / _file_name("output", read.get("output", f"{path.stem}.jsonl")),
+        output=path.parent / file_in("output", read.get("output", f"{path.stem}.jsonl")),
         inputs=(path, *([costs] if isinstance(costs, Path) else [])),
     )
 
@@ -193,7 +193,7 @@ def _refusals(
     return refusals
 
 
-def _list(
+def listed(
     read: Mapping[str, Any],
     key: str,
     entry: Callable[[object], _T],
@@ -220,7 +220,8 @@ def _list(
     return entries
 
 
-def _shape(given: object) -> Shape:
+def shape_of(given: object) -> Shape:
+    """A shape of a config."""
     if not isinstance(given, list) or any(
         isinstance(extent, bool) or not isinstance(extent, int) or extent < 1 for extent in given
     ):
@@ -234,7 +235,8 @@ def _pair(given: object) -> _Pair:
     return dtype_named(given[0]), dtype_named(given[1])
 
 
-def _chip(given: object) -> str:
+def chip_of(given: object) -> str:
+    """The name of a chip of a config."""
     return chip_named(_text("a name", given)).name
 
 
@@ -251,14 +253,15 @@ def _objective(given: object) -> Objective:
     raise ValueError(f"objective must be one of {', '.join(OBJECTIVES)}; got {given!r}")
 
 
-def _count(read: Mapping[str, Any], key: str, default: int) -> int:
+def count_of(read: Mapping[str, Any], key: str, default: int) -> int:
+    """A number of at least 1 of a config."""
     given = read.get(key, default)
     if isinstance(given, bool) or not isinstance(given, int) or given < 1:
         raise ValueError(f"{key} must be an int of at least 1, not {given!r}")
     return given
 
 
-def _file_name(key: str, given: object) -> str:
+def file_in(key: str, given: object) -> str:
     """A path inside the config's folder, so that a config from others reaches no other file."""
     text = _text(key, given)
     asked = PureWindowsPath(text), PurePosixPath(text)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import CancelledError, Executor, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from pypto_cast.dask_pool import check_code, dask_pool, require_dask
 from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
@@ -68,8 +68,7 @@ class SweepJob:
     def key(self) -> str:
         """SHA-256 of the job as canonical JSON, by which its result is found again."""
         said = {**request_fields(self), "figures": dict(self.figures), "code": self.code}
-        text = json.dumps(said, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
+        return key_of(said)
 
     def __str__(self) -> str:
         return (
@@ -77,27 +76,52 @@ class SweepJob:
             f"satmode {self.satmode.name}, {self.chip}"
         )
 
+    def record(self) -> Record:
+        """Carry the job out."""
+        found = tune(
+            self.shape,
+            self.src,
+            self.dst,
+            chip=self.chip,
+            mode=self.mode,
+            satmode=self.satmode,
+            objective=self.objective,
+            top=self.top,
+            max_tiles=self.max_tiles,
+            cost_set=_parameters(self),
+        )
+        return record_of(self.key, found)
 
-def evaluate(job: SweepJob) -> Record:
+
+class Job(Protocol):
+    """A tile search with all that its result depends on; it can be pickled."""
+
+    @property
+    def key(self) -> str:
+        """The digest by which its result is found again."""
+
+    @property
+    def code(self) -> str:
+        """`code_version()` of whoever made the job."""
+
+    def record(self) -> Record:
+        """Carry the job out."""
+
+
+def key_of(said: Record) -> str:
+    """SHA-256 of a record as canonical JSON."""
+    text = json.dumps(said, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def evaluate(job: Job) -> Record:
     """Carry a job out, in any process that has the same code.
 
     Raises:
         RuntimeError: the code here is not that of whoever made the job.
     """
     check_code(job.code, "sweep")
-    found = tune(
-        job.shape,
-        job.src,
-        job.dst,
-        chip=job.chip,
-        mode=job.mode,
-        satmode=job.satmode,
-        objective=job.objective,
-        top=job.top,
-        max_tiles=job.max_tiles,
-        cost_set=_parameters(job),
-    )
-    return record_of(job.key, found)
+    return job.record()
 
 
 def parameter_values(parameters: CostParameters) -> ParameterValues:
@@ -116,19 +140,19 @@ def _parameters(job: SweepJob) -> CostParameters:
 class Finished:
     """A job and its record, or why there is none."""
 
-    job: SweepJob
+    job: Job
     record: Record | None = None
     failure: str = ""
 
 
-Runner = Callable[[Sequence[SweepJob]], Generator[Finished, None, None]]
+Runner = Callable[[Sequence[Job]], Generator[Finished, None, None]]
 """Carries jobs out and yields them as they are done, in any order. Closing it drops the rest."""
 
 
 def local(processes: int) -> Runner:
     """As many processes of this machine; with 1, and while this one ends, all is done in it."""
 
-    def run(jobs: Sequence[SweepJob]) -> Generator[Finished, None, None]:
+    def run(jobs: Sequence[Job]) -> Generator[Finished, None, None]:
         # Python starts no workers once the main thread has ended.
         if processes == 1 or len(jobs) < 2 or not threading.main_thread().is_alive():
             yield from (_finished(job, functools.partial(evaluate, job)) for job in jobs)
@@ -166,20 +190,20 @@ def dask(scheduler: str) -> Runner:
     """
     require_dask()
 
-    def run(jobs: Sequence[SweepJob]) -> Generator[Finished, None, None]:
+    def run(jobs: Sequence[Job]) -> Generator[Finished, None, None]:
         with dask_pool(scheduler) as pool:
             yield from _executed(pool, jobs)
 
     return run
 
 
-def _executed(pool: Executor, jobs: Sequence[SweepJob]) -> Iterator[Finished]:
+def _executed(pool: Executor, jobs: Sequence[Job]) -> Iterator[Finished]:
     futures = {pool.submit(evaluate, job): job for job in jobs}
     for future in as_completed(futures):
         yield _finished(futures[future], future.result)
 
 
-def _finished(job: SweepJob, result: Callable[[], Record]) -> Finished:
+def _finished(job: Job, result: Callable[[], Record]) -> Finished:
     try:
         return Finished(job=job, record=result())
     except CancelledError:
