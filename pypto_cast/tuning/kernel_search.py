@@ -251,10 +251,9 @@ class _Search:
             fitting = [each.cycles for each in (*found, *([present] if present else []))]
             least = min(fitting, default=math.inf)
             is_shown = len(found) >= self._top or bounds[shape] >= 2 * least
-            if bounds[shape] >= least and is_shown:
-                self._excluded += len(order) - number
-                break
-            if (fitting and time.monotonic() > self._until) or failures >= _MOST_FAILURES:
+            is_over = bool(fitting) and time.monotonic() > self._until
+            if is_over or failures >= _MOST_FAILURES or (bounds[shape] >= least and is_shown):
+                self._excluded += sum(bounds[each] >= least for each in order[number:])
                 break
             self._progress(done + number + 1, total)
             tiles = tuple(map(_tiles, self._extents[place][0], shape))

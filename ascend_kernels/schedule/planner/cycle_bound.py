@@ -47,7 +47,7 @@ from tiling.grid import Shape
 
 _TILE_BY_TILE: Final = (TileWork.ELEMENTS, TileWork.CAST, TileWork.COMPARE)
 _REDUCTIONS: Final = (TileWork.REDUCE, TileWork.REDUCE_LINES)
-_BY_TILE: Final = (*_TILE_BY_TILE, *_REDUCTIONS)
+_BY_TILE: Final = (*_TILE_BY_TILE, *_REDUCTIONS, TileWork.FILL, TileWork.EXPAND)
 _PAIRS: Final = {"ROWMAX": "PAIRMAX", "ROWMIN": "PAIRMIN", "ROWSUM": "PAIRSUM"}
 """By the first letters of a reduction, the opcode that joins its tiles."""
 _FIRST_CYCLES: Final = 10
@@ -115,7 +115,7 @@ class CycleBound:
             return max(-(-work.tiles // self._cores), work.chain)
         if not work.chain:
             return 0
-        tasks = _apart(graph, nodes, tile_of)
+        tasks, whole = _apart(graph, nodes, tile_of)
         first, last = _COPY_CYCLES[self._model]
         shared = math.inf
         for cores in range(1, self._cores + 1):
@@ -126,7 +126,15 @@ class CycleBound:
             apart = (cores - 1) * HAND_OUT_CYCLES + (cores + 1) * RESOLVE_CYCLES
             shared = min(shared, busy / cores + apart / 2)
         resolved = FIRST_CYCLES + first + last + tasks * RESOLVE_CYCLES
-        return max(math.floor(shared), resolved, work.chain + FIRST_CYCLES + RESOLVE_CYCLES)
+        chains = FIRST_CYCLES + work.chain + whole * RESOLVE_CYCLES
+        return max(math.floor(shared), resolved, chains)
+
+    def _copy(self, opcode: str, tensor: TileTensor, tile: Shape) -> int:
+        """The least cycles of a copy of one full tile."""
+        least = _COPY_CYCLES[self._model][opcode == "COPY_OUT"]
+        if self._model == LATENCIES or len(tensor.shape) != len(tile):
+            return least
+        return max(least, _simulated(opcode, tensor.format, _sizes(tensor.shape, tile)[0][1]))
 
     def _work(
         self, graph: TileGraph, nodes: Sequence[Node], tile_of: Callable[[Shape], Shape]
@@ -136,8 +144,8 @@ class CycleBound:
         if any(each.is_open for each in tensors):
             return None
         found, values, chains = _Work(), dict[int, int](), dict[int, int]()
-        first, last_copy = _COPY_CYCLES[self._model]
         lasts: dict[int, int] = {}
+        sizes: dict[int, Shape] = {}
         known: dict[object, int] = {}
         views: dict[int, object] = {}
         fixed = {place for place, each in enumerate(tensors) if each.memory in _LASTING}
@@ -164,43 +172,64 @@ class CycleBound:
                             copied = _copied(tensors[each], tile)
                             found.copies[source] = max(found.copies.get(source, 0), copied)
             before = max((chains.get(each, 0) for each in node.inputs), default=0)
-            if longest and any(each in given for each in node.inputs):
-                before = max(before, first)  # its tile is copied in first
+            if longest:  # its tiles are copied in first, one after another
+                copies = {
+                    given[each]: self._copy("COPY_IN", tensors[each], tile)
+                    for each in node.inputs
+                    if each in given
+                }
+                is_simulated = self._model == MODEL
+                before = max(
+                    before,
+                    sum(copies.values()) if is_simulated else max(copies.values(), default=0),
+                )
             key = node.opcode, inputs, replace(asked, file="", line=0), tile
             value = known.setdefault(key, node.outputs[0])
             found.tiles += total if value == node.outputs[0] else 0
             last = longest or max((lasts.get(each, 0) for each in node.inputs), default=0)
+            lasting = tile if longest else sizes.get(node.inputs[0], ()) if node.inputs else ()
             for tensor in node.outputs:
+                sizes[tensor] = lasting
                 if node.opcode != "ASSEMBLE":
                     values[tensor] = value
-                is_copied = tensors[tensor].memory in _LASTING and last
-                chain = before + longest + (last_copy if is_copied else 0)
+                chain = before + longest
+                if last and tensors[tensor].memory in _LASTING:
+                    chain += self._copy("COPY_OUT", tensors[tensor], lasting)
                 chains[tensor] = max(chains.get(tensor, 0), chain)
                 lasts[tensor] = last
         found.chain = max(chains.values(), default=0)
         return found
 
 
-def _apart(graph: TileGraph, nodes: Sequence[Node], tile_of: Callable[[Shape], Shape]) -> int:
-    """The tiles that no operation joins, which have tasks of their own; 1 where that is open."""
+def _apart(
+    graph: TileGraph, nodes: Sequence[Node], tile_of: Callable[[Shape], Shape]
+) -> tuple[int, int]:
+    """The tiles that no operation joins, which have tasks of their own, and the full ones of them.
+
+    One where it is open which operations join tiles.
+    """
     read = {each for node in nodes for each in node.inputs}
     kept = [node for node in nodes if not _is_copy(graph, node, read)]
     held = [graph.tensors[each] for node in kept for each in (*node.inputs, node.outputs[0])]
     tiles = {tile_of(node.tile_shape) for node in kept}
     if len(tiles) != 1 or {len(each.shape) for each in held} != {*map(len, tiles)}:
-        return 1
+        return 1, 1
     joined = set()
     for node in kept:
         row = TILE_OPCODES.get(node.opcode)
         if row is None or row.work not in _BY_TILE:
-            return 1
+            return 1, 1
         joined |= {node.attributes.axis} if row.work in _REDUCTIONS else set()
-    return math.prod(
-        -(-extents[0] // length)
+    counts = [
+        divmod(extents[0], length)
         for axis, (length, extents) in enumerate(
             zip(tiles.pop(), zip(*(each.shape for each in held), strict=True), strict=True)
         )
         if axis not in joined and len({*extents}) == 1
+    ]
+    return (
+        math.prod(whole + (rest > 0) for whole, rest in counts),
+        math.prod(max(whole, 1) for whole, _ in counts),
     )
 
 
