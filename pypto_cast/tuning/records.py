@@ -63,11 +63,13 @@ _KERNEL_ASKED: Final[Mapping[str, _Expected]] = {
     "seconds": int,
 }
 _KERNEL_FOUND: Final[Mapping[str, _Expected]] = {
+    "model": str,
     "looked_at": int,
     "combinations": int,
     "planned": int,
     "excluded": int,
     "not_fitting": int,
+    "left": int,
     "notes": [str],
 }
 _KERNEL_CANDIDATE: Final[Mapping[str, _Expected]] = {

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 
 from pypto_cast.cli.app import Json, Scheduler
 from pypto_cast.cli.kernel_sweep import read_kernels
-from pypto_cast.kernel.tuned_kernel import STANDING
+from pypto_cast.kernel.tuned_kernel import STANDINGS
 from pypto_cast.report import terminal
 from pypto_cast.report.report import Column, Report, Table, headed, plain
 from pypto_cast.report.text_format import plural, printable, written
@@ -50,6 +50,7 @@ _KERNEL_COLUMNS: Final = (
     Column(heading="chip", is_minor=True),
     Column(heading="tile shapes"),
     Column(heading="cycles", spec=",.0f"),
+    Column(heading="model", is_minor=True),
     Column(heading="looked at", is_minor=True),
 )
 
@@ -130,7 +131,8 @@ def _report(sweep: Sweep, records: Sequence[Record]) -> Report:
     """A row per job with its best tile shape; the range of the cycles is over all cost sets."""
     notes = dict.fromkeys(note for record in records for note in record["notes"])
     if "kernel" in records[0]:
-        columns, rows, rests_on = _KERNEL_COLUMNS, list(map(_kernel_row, records)), STANDING
+        columns, rows = _KERNEL_COLUMNS, list(map(_kernel_row, records))
+        rests_on = "; ".join(dict.fromkeys(STANDINGS[each["model"]] for each in records))
     else:
         first = records[0]
         columns, rows = _COLUMNS, _cast_rows(records)
@@ -149,6 +151,7 @@ def _kernel_row(record: Record) -> tuple[object, ...]:
     return (
         *(printable(record["kernel"]), printable(" ".join(record["shapes"]))),
         *(record["release"], record["chip"], " ".join(best["tiles"]), best["cycles"]),
+        record["model"],
         f"{record['looked_at']:,} of {record['combinations']:,}",
     )
 
