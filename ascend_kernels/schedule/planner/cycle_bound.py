@@ -323,10 +323,10 @@ def _simulated_work(
         and not row.has_scratch
         and all(each.shape == shape for each in operands)
     )
-    whole = tuple(map(max, *(each.shape for each in operands)))
+    full = tuple(map(max, *(each.shape for each in operands)))
     found = [
         (count, _simulated(node.opcode, operands[0].format, size if is_whole else ()))
-        for count, size in _sizes(whole, tile)
+        for count, size in _sizes(full, tile)
     ]
     return sum(count * max(each, 1) for count, each in found), max(found[0][1], 1)
 
