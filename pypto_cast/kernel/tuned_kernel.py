@@ -9,7 +9,7 @@ from typing import Final
 
 from pypto_cast.report.notebook import notebook_html
 from pypto_cast.report.report import Column, Report, Table, columns, plain, said
-from pypto_cast.report.text_format import plural
+from pypto_cast.report.text_format import plural, printable
 from tiling.grid import Shape
 
 STANDINGS: Final = {
@@ -95,10 +95,10 @@ class TunedKernel:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The lines to paste, with their places."""
+        """The lines to paste, each with its place in a comment."""
         return tuple(
-            f"{PurePath(self.files[line]).name}:{line}: "
             f"pypto.set_vec_tile_shapes({', '.join(map(str, tile))})"
+            f"  # {printable(PurePath(self.files[line]).name)}:{line}"
             for line, tile in self.best.items()
         )
 

@@ -188,7 +188,7 @@ def test_the_best_is_planned_and_the_kernel_stays(file: Path) -> None:
     assert all(each.reason for each in found.candidates)
     assert kernel.schedule(*tensors) is before
     tile = ", ".join(map(str, found.best[8]))
-    assert found.lines == (f"kernels.py:8: pypto.set_vec_tile_shapes({tile})",)
+    assert found.lines == (f"pypto.set_vec_tile_shapes({tile})  # kernels.py:8",)
     assert found._repr_html_().startswith("<div")
 
 
