@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -152,11 +153,17 @@ def test_no_drawn_tiling_is_below_the_best() -> None:
     assert found["worst_loss_%"] == 0
 
 
-def test_an_opcode_without_cycles_has_latencies_rank(file: Path) -> None:
-    kernel, tensors = kernel_and_tensors(DUMPS / "select.py", "select")
-    found = tune_kernel(kernel, tuple(tensors), {}, top=1, most=2)
+def test_a_kernel_without_cycles_is_ranked_by_latencies(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        kernel_search, "schedule_cycles", lambda each: replace(schedule_cycles(each), cycles=None)
+    )
+    kernel, tensors = kernel_and_tensors(file, "rows")
+    found = tune_kernel(kernel, tuple(tensors), {}, top=1)
     assert found.model == "latencies"
-    assert "has no cycles by the model tasks" in found.standing
+    assert "has no cycles by the model tasks" in found.report.standing
+    assert found.planned + found.excluded + found.not_fitting == found.looked_at
 
 
 def test_no_candidate_fits(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
