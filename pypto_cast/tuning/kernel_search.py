@@ -165,6 +165,7 @@ class _Search:
             others = all_of_it[1:]
             varied = self._best_of(place, others, present, done, count)
             done += len(others)
+            self._progress(done, count)
             found += varied
             if varied:
                 best[place] = min(varied, key=_order).tiles[place[1]]
@@ -246,30 +247,37 @@ class _Search:
         found: list[KernelCandidate] = []
         failed: dict[Shape, list[Shape]] = {}
         failures = 0
-        order = sorted(shapes, key=lambda each: (bounds[each], math.prod(each), -each[-1]))
-        for number, shape in enumerate(order):
-            fitting = [each.cycles for each in (*found, *([present] if present else []))]
-            least = min(fitting, default=math.inf)
-            is_shown = len(found) >= self._top or bounds[shape] >= 2 * least
-            is_over = bool(fitting) and time.monotonic() > self._until
-            if is_over or failures >= _MOST_FAILURES or (bounds[shape] >= least and is_shown):
-                self._excluded += sum(bounds[each] >= least for each in order[number:])
-                break
-            self._progress(done + number + 1, total)
-            tiles = tuple(map(_tiles, self._extents[place][0], shape))
-            if any(all(map(int.__le__, each, shape)) for each in failed.get(tiles, ())):
-                self._not_fitting += 1
-                self._alike += 1
-                continue
-            made = self._candidate({place: shape}, place[1], bounds[shape])
-            if self._model != model:
-                return self._best_of(place, shapes, None, done, total)
-            if made is not None:
-                found.append(made)
-            else:
-                failed.setdefault(tiles, []).append(shape)
-                failures += not found
-        self._progress(done + len(shapes), total)
+        cuts = {each: tuple(map(_tiles, self._extents[place][0], each)) for each in shapes}
+        ascending = sorted(shapes, key=lambda each: (bounds[each], math.prod(each), -each[-1]))
+        # The smallest tile of those that cut the tensors into as many: it gives a best soon.
+        firsts = {*{cuts[x]: x for x in sorted(shapes, key=math.prod, reverse=True)}.values()}
+        passes = (
+            [each for each in ascending if each in firsts],
+            [each for each in ascending if each not in firsts],
+        )
+        for order in passes:
+            for number, shape in enumerate(order):
+                fitting = [each.cycles for each in (*found, *([present] if present else []))]
+                least = min(fitting, default=math.inf)
+                is_shown = len(found) >= self._top or bounds[shape] >= 2 * least
+                is_over = bool(fitting) and time.monotonic() > self._until
+                if is_over or failures >= _MOST_FAILURES or (bounds[shape] >= least and is_shown):
+                    self._excluded += sum(bounds[each] >= least for each in order[number:])
+                    break
+                done += 1
+                self._progress(done, total)
+                if any(all(map(int.__le__, each, shape)) for each in failed.get(cuts[shape], ())):
+                    self._not_fitting += 1
+                    self._alike += 1
+                    continue
+                made = self._candidate({place: shape}, place[1], bounds[shape])
+                if self._model != model:
+                    return self._best_of(place, shapes, None, done, total)
+                if made is not None:
+                    found.append(made)
+                else:
+                    failed.setdefault(cuts[shape], []).append(shape)
+                    failures += not found
         return found
 
     def _candidate(

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ascend_kernels.schedule.planner.tile_graph import (
+    Attributes,
     KernelGraphs,
     Memory,
     Node,
@@ -178,12 +179,13 @@ class CycleBound:
                     for each in node.inputs
                     if each in given
                 }
-                is_simulated = self._model == MODEL
-                before = max(
-                    before,
-                    sum(copies.values()) if is_simulated else max(copies.values(), default=0),
-                )
-            key = node.opcode, inputs, replace(asked, file="", line=0), tile
+                if self._model == LATENCIES:
+                    before = max(before, *copies.values(), 0)
+                else:
+                    # Of joined tiles the second is copied in too, or what becomes of it.
+                    second = _COPY_CYCLES[MODEL][0] if copies and _joins(graph, node, tile) else 0
+                    before = max(before, sum(copies.values()) + second)
+            key = node.opcode, inputs, _anonymous(asked), tile
             value = known.setdefault(key, node.outputs[0])
             found.tiles += total if value == node.outputs[0] else 0
             last = longest or max((lasts.get(each, 0) for each in node.inputs), default=0)
@@ -240,12 +242,23 @@ def _is_copy(graph: TileGraph, node: Node, read: AbstractSet[int]) -> bool:
     return node.opcode == "ASSEMBLE" and read.isdisjoint(node.outputs)
 
 
+def _joins(graph: TileGraph, node: Node, tile: Shape) -> bool:
+    """True for a reduction over several tiles."""
+    row, axis = TILE_OPCODES[node.opcode], node.attributes.axis
+    return row.work in _REDUCTIONS and graph.tensors[node.inputs[0]].shape[axis] > tile[axis]
+
+
 def _copied(tensor: TileTensor, tile: Shape) -> int:
     """The cycles of copies in of all tiles of an argument."""
     if len(tensor.shape) != len(tile):
         return 0
     sizes = _sizes(tensor.shape, tile)
     return sum(count * _simulated("COPY_IN", tensor.format, size) for count, size in sizes)
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def _anonymous(attributes: Attributes) -> Attributes:
+    return replace(attributes, file="", line=0)
 
 
 def _needed(graph: TileGraph) -> tuple[Node, ...]:
@@ -291,13 +304,18 @@ def _simulated_work(
         others = [*shape]
         others[axis] = min(tile[axis], shape[axis])
         opcode = _PAIRS.get(node.opcode[:6], "")
-        cycles = [
-            (count, _simulated(opcode, operands[0].format, size))
-            for count, size in _sizes(tuple(others), tile)
-        ]
-        pairs = max(joined - 2, 0)  # one of the others may be with a tile that is cut off
-        total = pairs * sum(count * each for count, each in cycles)
-        return total, max(cycles[0][1] if joined > 2 else 0, 1)
+        rest = shape[axis] % tile[axis] if joined > 1 else 0
+        others_cut = (*others[:axis], rest or others[axis], *others[axis + 1 :])
+        fmt = operands[0].format
+        whole, last = (
+            [(count, _simulated(opcode, fmt, size)) for count, size in _sizes(tuple(each), tile)]
+            for each in (others, others_cut)
+        )
+        # Of all pairs one at most is with the tile that is cut off.
+        total = max(joined - 2, 0) * sum(count * each for count, each in whole)
+        total += min(joined - 1, 1) * sum(count * each for count, each in last)
+        longest = (whole if joined > 2 else last)[0][1] if joined > 1 else 0
+        return total, max(longest, 1)
     if row.work not in _TILE_BY_TILE or any(each.shape != shape for each in operands[:1]):
         return 0, 0
     is_whole = (
@@ -305,10 +323,10 @@ def _simulated_work(
         and not row.has_scratch
         and all(each.shape == shape for each in operands)
     )
-    whole = tuple(map(max, *(each.shape for each in operands)))
+    full = tuple(map(max, *(each.shape for each in operands)))
     found = [
         (count, _simulated(node.opcode, operands[0].format, size if is_whole else ()))
-        for count, size in _sizes(whole, tile)
+        for count, size in _sizes(full, tile)
     ]
     return sum(count * max(each, 1) for count, each in found), max(found[0][1], 1)
 
