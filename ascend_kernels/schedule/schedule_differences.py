@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from ascend_kernels.schedule.parts import Body, Leaf, Task, TileOperand, TileOperation
+from ascend_kernels.schedule.parts import (
+    Body,
+    Branch,
+    ControlStep,
+    Leaf,
+    Loop,
+    Renewal,
+    Run,
+    Task,
+    TileOperand,
+    TileOperation,
+)
 from ascend_kernels.schedule.scalars import Scalar
-from ascend_kernels.schedule.schedule import Schedule
+from ascend_kernels.schedule.schedule import DUMP, Schedule
 
-PARTS: Final = ("leaves", "tasks", "operations", "order", "addresses", "peak", "flags")
-"""Parts in which two schedules are compared: leaf functions, by number; tasks, by all that their
-copies move and the tasks that wait for them; of each leaf the multiset of operations, their order,
-the bytes of operands, the peak of UB, and the syncs with their places."""
+PARTS: Final = ("steps", "leaves", "tasks", "operations", "order", "addresses", "peak", "flags")
+"""Parts in which two schedules are compared: control flow, with what bodies leave to others; leaf
+functions, by number; tasks, by all that their copies move and the tasks that wait for them; of each
+leaf the multiset of operations, their order, the bytes of operands, the peak of UB, and the syncs
+with their places. Bodies are compared in the order in which the steps name them."""
 
 
 def leaf_in(task: Task, leaf: Leaf) -> Leaf:
@@ -67,6 +79,104 @@ def tasks_of(schedule: Schedule, body: Body) -> list[Any]:
     return sorted(found, key=repr)
 
 
+def in_order_of_steps(schedule: Schedule) -> Schedule:
+    """The same with bodies as the steps name them first, and leaves as these bodies run them.
+
+    A dump lists bodies as they were compiled, and has a loop of one iteration around all its steps,
+    which is left out.
+    """
+    steps = schedule.steps
+    match steps:
+        case (Loop(begin=0, end=1, step=1, steps=inner),) if schedule.origin == DUMP:
+            steps = inner
+    listed = dict.fromkeys([*_bodies_run(steps), *range(len(schedule.bodies))])
+    bodies = [schedule.bodies[place] for place in listed]
+    leaves = dict.fromkeys(
+        leaf
+        for body in bodies
+        for leaf in sorted({task.leaf for task in body.tasks if task.leaf is not None})
+    )
+    places = {leaf: place for place, leaf in enumerate((*leaves, *_others(schedule, leaves)))}
+
+    def renumbered(task: Task) -> Task:
+        return task if task.leaf is None else replace(task, leaf=places[task.leaf])
+
+    return replace(
+        schedule,
+        leaves=tuple(schedule.leaves[leaf] for leaf in places),
+        bodies=tuple(replace(x, tasks=tuple(map(renumbered, x.tasks))) for x in bodies),
+        steps=_with_bodies(steps, {place: number for number, place in enumerate(listed)}),
+    )
+
+
+def _others(schedule: Schedule, leaves: Collection[int]) -> Iterator[int]:
+    return (leaf for leaf in range(len(schedule.leaves)) if leaf not in leaves)
+
+
+def _bodies_run(steps: Sequence[ControlStep]) -> Iterator[int]:
+    for step in steps:
+        match step:
+            case Run(body=body):
+                yield body
+            case Loop(steps=inner):
+                yield from _bodies_run(inner)
+            case Branch(steps=inner, otherwise=others):
+                yield from _bodies_run((*inner, *others))
+
+
+def _with_bodies(
+    steps: Sequence[ControlStep], places: Mapping[int, int]
+) -> tuple[ControlStep, ...]:
+    """The steps with other places of bodies."""
+
+    def renumbered(step: ControlStep) -> ControlStep:
+        match step:
+            case Run(body=body):
+                return Run(body=places[body])
+            case Loop(steps=inner):
+                return replace(step, steps=_with_bodies(inner, places))
+            case Branch(steps=inner, otherwise=others):
+                held, failed = _with_bodies(inner, places), _with_bodies(others, places)
+                return replace(step, steps=held, otherwise=failed)
+        return step
+
+    return tuple(map(renumbered, steps))
+
+
+def flow_of(schedule: Schedule) -> object:
+    """The steps, and by slot the bodies that read it or leave something in it, in what shape.
+
+    Slots are numbered as the steps renew them; those that none renews have no number.
+    """
+    numbers: dict[int, int] = {}
+
+    def renewed(steps: Sequence[ControlStep]) -> tuple[ControlStep, ...]:
+        made: list[ControlStep] = []
+        for step in steps:
+            match step:
+                case Renewal(slots=slots):
+                    found = tuple(numbers.setdefault(x, len(numbers)) for x in sorted(slots))
+                    step = replace(step, slots=found)
+                case Loop(steps=inner):
+                    step = replace(step, steps=renewed(inner))
+                case Branch(steps=inner, otherwise=others):
+                    step = replace(step, steps=renewed(inner), otherwise=renewed(others))
+            made.append(step)
+        return tuple(made)
+
+    steps = renewed(schedule.steps)
+    used: dict[int, list[tuple[object, ...]]] = {}
+    for place, body in enumerate(schedule.bodies):
+        for each in body.temporaries:
+            kind = place, each.format.name, each.shape, each.is_partial
+            for slot in each.writes_slots:
+                used.setdefault(slot, []).append(("writes", *kind))
+            if each.reads_slot is not None:
+                used.setdefault(each.reads_slot, []).append(("reads", *kind))
+    slots = ((numbers.get(slot), sorted(found, key=repr)) for slot, found in used.items())
+    return steps, sorted(slots, key=repr)
+
+
 def has_spill(schedule: Schedule) -> bool:
     """True if a task copies to memory of its own."""
     accesses = (x for body in schedule.bodies for task in body.tasks for x in task.accesses)
@@ -75,6 +185,7 @@ def has_spill(schedule: Schedule) -> bool:
 
 def differences(schedule: Schedule, other: Schedule) -> tuple[str, ...]:
     """The parts in which two schedules differ, of `PARTS`, in its order."""
+    schedule, other = in_order_of_steps(schedule), in_order_of_steps(other)
     bodies = (schedule.bodies, other.bodies)
     leaves, others = ([*computing(each).values()] for each in (schedule, other))
     tasks, other_tasks = (
@@ -86,6 +197,7 @@ def differences(schedule: Schedule, other: Schedule) -> tuple[str, ...]:
         )
     )
     equal = {
+        "steps": flow_of(schedule) == flow_of(other),
         "leaves": len(leaves) == len(others),
         "tasks": [sorted(x, key=repr) for x in tasks] == [sorted(x, key=repr) for x in other_tasks],
         "operations": [collections.Counter(_operations(x)) for x in leaves]

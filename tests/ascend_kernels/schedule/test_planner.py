@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,11 +18,17 @@ from support.programs.upstream_dumps import (
 )
 
 import pypto_cast as pypto
-from ascend_kernels.schedule.parts import Body, Branch, ControlStep, Leaf, Loop, Renewal, Run
+from ascend_kernels.schedule.parts import Body, Leaf, Loop
 from ascend_kernels.schedule.planner.tile_graph import PlanError
 from ascend_kernels.schedule.reader.upstream_dump import CHIP
 from ascend_kernels.schedule.schedule import Schedule
-from ascend_kernels.schedule.schedule_differences import computing, leaf_in, tasks_of
+from ascend_kernels.schedule.schedule_differences import (
+    computing,
+    differences,
+    in_order_of_steps,
+    leaf_in,
+    tasks_of,
+)
 from pypto_cast.kernel.jit import Kernel
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -87,28 +92,6 @@ def test_a_planned_schedule_is_that_of_the_dump_and_gives_its_bits(
         np.testing.assert_array_equal(got.view(np.uint8), want.view(np.uint8))
 
 
-def paired(
-    steps: Sequence[ControlStep], others: Sequence[ControlStep]
-) -> Iterator[tuple[int, int]]:
-    """The bodies of a plan and of a dump that equal steps run."""
-    assert len(steps) == len(others)
-    for one, other in zip(steps, others, strict=True):
-        match one, other:
-            case Run(body=body), Run(body=beside):
-                yield body, beside
-            case Loop(), Loop():
-                assert replace(one, steps=()) == replace(other, steps=())
-                yield from paired(one.steps, other.steps)
-            case Branch(), Branch():
-                assert one.condition == other.condition
-                yield from paired(one.steps, other.steps)
-                yield from paired(one.otherwise, other.otherwise)
-            case Renewal(), Renewal():
-                assert len(one.slots) == len(other.slots)
-            case _:
-                assert one == other
-
-
 def runs_of_leaves(schedule: Schedule, body: Body) -> list[tuple[str, Any, Leaf | None]]:
     """Each task of a body: its leaf as it runs it, what it moves, and how many wait for it."""
     parameters = {each.name for each in schedule.parameters}
@@ -126,41 +109,23 @@ def runs_of_leaves(schedule: Schedule, body: Body) -> list[tuple[str, Any, Leaf 
     return sorted(found, key=lambda each: each[0])
 
 
-def slots_of(schedule: Schedule, bodies: Mapping[int, int]) -> list[list[tuple[Any, ...]]]:
-    """By slot, the bodies that read it or leave something in it, in what shape."""
-    found: dict[int, list[tuple[Any, ...]]] = {}
-    for place, body in bodies.items():
-        for each in schedule.bodies[place].temporaries:
-            kind = each.format.name, each.shape, each.is_partial
-            for slot in each.writes_slots:
-                found.setdefault(slot, []).append((body, "writes", *kind))
-            if each.reads_slot is not None:
-                found.setdefault(each.reads_slot, []).append((body, "reads", *kind))
-    return sorted(sorted(each, key=repr) for each in found.values())
-
-
 @pytest.mark.parametrize("name", LOOPS)
 def test_loops_are_those_of_the_dump_and_give_its_bits(name: str, tmp_path: Path) -> None:
     dump = pypto.read_schedule(unpacked(name, tmp_path))
     arrays = arrays_of(dump)
     schedule = planned(name, *arrays)
-    (whole,) = dump.steps
-    assert isinstance(whole, Loop)
-    pairs = dict(paired(schedule.steps, whole.steps))
-    assert sorted(pairs) == [*range(len(schedule.bodies))]
-    assert sorted(pairs.values()) == [*range(len(dump.bodies))]
+    assert differences(schedule, dump) == ()
     for one, other in zip(schedule.parameters, dump.parameters, strict=True):
         is_read_as_number = one.name in schedule.numbers_read  # the dump has no shape of it
         assert replace(one, shape=other.shape if is_read_as_number else one.shape) == other
-    for place, beside in pairs.items():
-        tasks = runs_of_leaves(schedule, schedule.bodies[place])
-        wanted = runs_of_leaves(dump, dump.bodies[beside])
+    listed, beside = in_order_of_steps(schedule), in_order_of_steps(dump)
+    for pair in zip(listed.bodies, beside.bodies, strict=True):
+        tasks, wanted = runs_of_leaves(listed, pair[0]), runs_of_leaves(beside, pair[1])
         for (_, moved, leaf), (_, expected, other) in zip(tasks, wanted, strict=True):
             assert moved == expected
             assert (leaf is None) is (other is None)
             if leaf is not None and other is not None:
                 assert at_lines_of(leaf, other) == other
-    assert slots_of(schedule, pairs) == slots_of(dump, {x: x for x in pairs.values()})
     assert len(schedule.leaves) == len([each for each in dump.leaves if each.core != "HUB"])
     assert schedule.peak_ub_bytes == dump.peak_ub_bytes
     assert schedule.needed_ub_bytes == dump.needed_ub_bytes
@@ -172,6 +137,16 @@ def test_loops_are_those_of_the_dump_and_give_its_bits(name: str, tmp_path: Path
         dump.run(*expected_arrays)
         for got, want in zip(results, expected_arrays, strict=True):
             np.testing.assert_array_equal(got.view(np.uint8), want.view(np.uint8))
+
+
+def test_what_differs_in_control_flow_is_named(tmp_path: Path) -> None:
+    dump = pypto.read_schedule(unpacked("loop_full", tmp_path))
+    schedule = planned("loop_full", *arrays_of(dump))
+    first, loop, last = schedule.steps
+    assert isinstance(loop, Loop)
+    longer = replace(loop, end=("add", loop.end, 1))
+    assert differences(replace(schedule, steps=(first, longer, last)), dump) == ("steps",)
+    assert "tasks" in differences(replace(schedule, steps=(last, loop, first)), dump)
 
 
 def test_a_fault_of_a_dump_is_a_fault_of_the_plan(tmp_path: Path) -> None:
