@@ -293,15 +293,15 @@ class Kernel:
             PlanError: an operation whose tile opcodes are not known, or control flow that is not
                 planned; names its line.
         """
-        return self._graphs(self._recorded(arguments, named, for_plan=True)).graphs
-
-    def _recorded(
-        self, arguments: tuple[Any, ...], named: Mapping[str, Any], *, for_plan: bool = False
-    ) -> Recording:
-        """The recording of a call that computes nothing, or that a schedule is planned of."""
         from pypto_cast.recording.plan_tape import PlanTape
 
-        own = self._recording(executes=False, tape=PlanTape() if for_plan else None)
+        return self._graphs(self._recorded(arguments, named, PlanTape())).graphs
+
+    def _recorded(
+        self, arguments: tuple[Any, ...], named: Mapping[str, Any], tape: PlanTape | None = None
+    ) -> Recording:
+        """The recording of a call that computes nothing, or that a schedule is planned of."""
+        own = self._recording(executes=False, tape=tape)
         with recording.running(own):
             try:
                 self._run(own, arguments, named)
@@ -363,6 +363,7 @@ class Kernel:
     ) -> tuple[Recording, TensorForms]:
         """The recording of a call that is to be planned, and format and shape of its tensors."""
         from ascend_kernels.schedule.planner.kernel_plan import check_shapes
+        from pypto_cast.kernel.loop_runs import recorded_for_plan
 
         check_options(self._signature)
         for name, annotation in self._signature.tensors.items():
@@ -378,7 +379,7 @@ class Kernel:
             )
         tensors = formats_and_shapes(self._signature, arguments, named)
         check_shapes(self._signature.kernel, tensors)
-        return self._recorded(arguments, named, for_plan=True), tensors
+        return recorded_for_plan(functools.partial(self._recorded, arguments, named)), tensors
 
     def tune(
         self, *arguments: Any, top: int = 10, seconds: float = 60, **named: Any

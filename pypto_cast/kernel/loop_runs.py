@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ascend_kernels.schedule.parts import (
     Barrier,
@@ -19,12 +19,24 @@ from ascend_kernels.schedule.parts import (
 )
 from ascend_kernels.schedule.planner.tile_graph import PlanError
 from ascend_kernels.schedule.scalars import Scalar, calculation
+from pypto_cast.call_sites import silenced
 from pypto_cast.operations.scalar_operands import Constant
-from pypto_cast.recording.plan_tape import Declared, LoopOpened, PassClosed, PassOpened
+from pypto_cast.recording.plan_tape import (
+    Declared,
+    LoopOpened,
+    LoopPlace,
+    PassClosed,
+    PassOpened,
+    PlanTape,
+    placed,
+)
 from pypto_cast.recording.steps import Call
 from pypto_cast.tensors.symbolic import SymbolicScalar, scalar_of
 from pypto_cast.tensors.tensor import Tensor
 from tiling.grid import Shape
+
+if TYPE_CHECKING:
+    from pypto_cast.recording.recording import Recording
 
 CALL_ORDER: Final[ContextVar[Callable[[Sequence[Any]], Sequence[Any]]]] = ContextVar(
     "pypto_cast_call_order", default=lambda events: events
@@ -89,6 +101,60 @@ def runs_of(events: Sequence[Any]) -> Runs:
     if reader.is_cut:
         raise PlanError("a loop that is left by break or return is not planned")
     return Runs(runs=reader.runs, steps=steps, declared=reader.declared)
+
+
+def recorded_for_plan(record: Callable[[PlanTape], Recording]) -> Recording:
+    """A recording of a kernel whose operations after a loop are the same for any iterations of it.
+
+    What follows a loop is compared with the same where the body runs once, and never.
+
+    Args:
+        record: records the kernel.
+
+    Raises:
+        PlanError: what the body assigns to names of Python is used after the loop.
+    """
+    recorded = record(PlanTape())
+    events = recorded.calls or []
+    followed = {
+        (*place[:-1], before)
+        for place, event in placed(events)
+        if isinstance(event, (Call, LoopOpened))
+        for before in range(place[-1])
+    }
+    if followed:
+        runs_of(events)  # what it refuses it says better
+    for loop, most in itertools.product(sorted(followed), (0, 1)):
+        try:
+            with silenced():
+                other = record(PlanTape(shortened=(loop, most))).calls or []
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            other = []
+        once, again = (_outside(each, loop) for each in (events, other))
+        for before, after in itertools.zip_longest(once, again):
+            if before != after:
+                name = next(x.name for at, x in placed(events) if at == loop and _opens(x))
+                where = next((f" {x[0]}" for x in (before, after) if x and x[0]), "")
+                raise PlanError(
+                    f"loop {name}: what follows it{where} depends on what its body gave a name of "
+                    "Python, a number or its index, which is not planned; calculate it of shapes"
+                )
+    return recorded
+
+
+def _opens(event: object) -> bool:
+    return isinstance(event, LoopOpened)
+
+
+def _outside(events: Sequence[Any], loop: LoopPlace) -> Iterator[tuple[str, Any]]:
+    """The events but those of the passes through a loop, as values."""
+    kept = [
+        event
+        for place, event in placed(events)
+        if place[: len(loop)] != loop
+        or (place == loop and not isinstance(event, (PassOpened, PassClosed)))
+    ]
+    return _Events(kept).described(range(len(kept)), lambda tensor: tensor.name)
 
 
 class Slots:
@@ -212,8 +278,9 @@ class _Events:
 
     def _check_passes(self, opened: LoopOpened, passes: tuple[list[range], list[range]]) -> None:
         """Refuse a body that is another when it runs again."""
-        for events in itertools.zip_longest(*passes, fillvalue=range(0)):
-            again, once = (self._described(each) for each in events)
+        repeated, paths = passes
+        for events in itertools.zip_longest(repeated, (*paths[:1], *paths), fillvalue=range(0)):
+            again, once = (self.described(each) for each in events)
             for before, after in itertools.zip_longest(once, again):
                 if before != after:
                     where = next((f" {x[0]}" for x in (after, before) if x and x[0]), "")
@@ -223,12 +290,19 @@ class _Events:
                         "the next is not planned; calculate it of the index"
                     )
 
-    def _described(self, events: range) -> Iterator[tuple[str, Any]]:
-        """The place of each event with the rest of it, tensors of the pass by their order."""
+    def described(
+        self, events: range, outer: Callable[[Tensor], object] = id
+    ) -> Iterator[tuple[str, Any]]:
+        """The place of each event with the rest of it, tensors made in them by their order.
+
+        Args:
+            events: which.
+            outer: gives what stands for a tensor that none of them made.
+        """
         made: dict[int, int] = {}
         for event in map(self._events.__getitem__, events):
             if isinstance(event, Call):
-                given = _described((event.arguments, event.named), made)
+                given = _described((event.arguments, event.named), made, outer)
                 tile = tuple(event.settings.vec_tile_shapes or ())
                 yield event.place, (event.operation.__name__, event.place, tile, given)
                 made.setdefault(id(event.result), len(made))
@@ -278,19 +352,19 @@ def _tensors(given: Any) -> Iterator[Tensor]:
         yield from _tensors(tuple(given.values()))
 
 
-def _described(given: Any, made: Mapping[int, int]) -> Any:
+def _described(given: Any, made: Mapping[int, int], outer: Callable[[Tensor], object]) -> Any:
     """Arguments as values: a tensor by its place in a pass, numbers as a schedule has them."""
     match given:
         case Tensor():
-            return made.get(id(given), (id(given),))
+            return made.get(id(given), (outer(given),))
         case Mapping():
-            return tuple((name, _described(each, made)) for name, each in given.items())
+            return tuple((name, _described(each, made, outer)) for name, each in given.items())
         case list() | tuple():
-            return tuple(_described(each, made) for each in given)
+            return tuple(_described(each, made, outer) for each in given)
         case slice():
-            return _described((given.start, given.stop, given.step), made)
+            return _described((given.start, given.stop, given.step), made, outer)
         case Constant():
-            return _described(given.value, made)
+            return _described(given.value, made, outer)
         case SymbolicScalar():
             return scalar_of(given)
     return repr(given)

@@ -1,15 +1,15 @@
 """The control flow of a kernel that is recorded for a schedule, between its calls.
 
-A loop's body runs once for each of its paths, and all of them once more, so that a tensor or a
-number that Python's names carry from one iteration to the next is seen. Source: upstream pypto at
-tag r0.2.0, framework/src/interface/program/recorder.cpp and
+A loop's body runs once for each of its paths, once more for the first, and once more for all, so
+that a tensor or a number that Python's names carry from one iteration to the next is seen.
+Source: upstream pypto at tag r0.2.0, framework/src/interface/program/recorder.cpp and
 interface/function/function.cpp:160 to 265.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _MOST_PATHS: Final = 1 << 8
 """Through a loop's body; ten conditions have more."""
+LoopPlace = tuple[int, ...]
+"""The number of a loop in the pass around it, after those of the loops around."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,11 +106,19 @@ class _Path:
 
 @dataclass(slots=True)
 class PlanTape:
-    """Calls, and marks of control flow between them, in order."""
+    """Calls, and marks of control flow between them, in order.
+
+    Attributes:
+        events: them.
+        opened: the loops around the next of them.
+        shortened: a loop whose body runs a number of times only, and that number.
+    """
 
     events: list[Any] = field(default_factory=list)
     opened: list[LoopOpened] = field(default_factory=list)
+    shortened: tuple[LoopPlace, int] | None = None
     _paths: list[_Path] = field(default_factory=list)
+    _counts: list[int] = field(default_factory=lambda: [0])
 
     @property
     def is_in_loop(self) -> bool:
@@ -137,22 +147,47 @@ class PlanTape:
         Raises:
             PlanError: more paths than are planned.
         """
+        place, most = self.shortened or ((), 0)
+        passes = _passes(opened.name)
         self.events.append(opened)
-        for is_path in (True, False):
-            path = _Path()
-            for count in itertools.count():
-                if count >= _MOST_PATHS:
-                    raise entry("PlanError")(
-                        f"loop {opened.name}: its body has more than {_MOST_PATHS} paths"
-                    )
-                self.events.append(PassOpened(is_path=is_path))
-                self._paths.append(path)
-                self.opened.append(opened)
-                yield
-                self._paths.pop()
-                self.opened.pop()
-                decisions = tuple((x.condition, x.holds) for x in path.decisions if not x.is_known)
-                self.events.append(PassClosed(decisions=decisions))
-                if not path.advance():
-                    break
+        for is_path, path in itertools.islice(
+            passes, most if place == tuple(self._counts) else None
+        ):
+            self.events.append(PassOpened(is_path=is_path))
+            self._paths.append(path)
+            self.opened.append(opened)
+            self._counts.append(0)
+            yield
+            self._paths.pop()
+            self.opened.pop()
+            self._counts.pop()
+            decisions = tuple((x.condition, x.holds) for x in path.decisions if not x.is_known)
+            self.events.append(PassClosed(decisions=decisions))
+        self._counts[-1] += 1
         self.events.append(LoopClosed())
+
+
+def _passes(name: str) -> Iterator[tuple[bool, _Path]]:
+    """The runs of a body: if it is its path's first, and the path."""
+    for is_path, most in ((True, _MOST_PATHS), (False, 1), (False, _MOST_PATHS)):
+        path = _Path()
+        for _ in range(most):
+            yield is_path, path
+            if not path.advance():
+                break
+        else:
+            if is_path:
+                raise entry("PlanError")(f"loop {name}: its body has more than {_MOST_PATHS} paths")
+
+
+def placed(events: Sequence[Any]) -> Iterator[tuple[LoopPlace, Any]]:
+    """Events with the place that a loop has there, or would have."""
+    counts = [0]
+    for event in events:
+        if isinstance(event, PassClosed):
+            counts.pop()
+        yield tuple(counts), event
+        if isinstance(event, PassOpened):
+            counts.append(0)
+        elif isinstance(event, LoopClosed):
+            counts[-1] += 1

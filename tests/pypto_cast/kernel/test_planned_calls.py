@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import re
 import warnings
 from collections.abc import Callable, Mapping
@@ -621,10 +622,87 @@ def too_long_for_none(x: Rows, y: Rows) -> None:
         pypto.assemble(pypto.full([32, 64], 2.0, pypto.DT_FP32), [i * 32, 0], y)
 
 
+@pypto.frontend.jit
+def flipped(x: Rows, y: Rows) -> None:
+    """After both paths the factor is again what it was before."""
+    pypto.set_vec_tile_shapes(16, 64)
+    factor = 2.0
+    for i in pypto.loop(x.shape[0] // 32):
+        part = pypto.view(x, [32, 64], [i * 32, 0])
+        if i > 0:
+            part = part + 1.0
+        pypto.assemble(part * factor, [i * 32, 0], y)
+        factor = -factor
+
+
+def followed(before: str, body: str, factor: str) -> Kernel:
+    """A kernel with a second loop that takes what the first left."""
+    lines = f"""
+import pypto_cast as pypto
+Rows = pypto.Tensor[[pypto.DYNAMIC, 64], pypto.DT_FP32]
+@pypto.frontend.jit
+def kernel(x: Rows, y: Rows) -> None:
+    pypto.set_vec_tile_shapes(16, 64)
+    {before}
+    for i in pypto.loop(x.shape[0] // 32, name="first"):
+        pypto.assemble(pypto.view(x, [16, 64], [i * 32, 0]) * 2.0, [i * 32, 0], y)
+        {body}
+    for j in pypto.loop(x.shape[0] // 32):
+        part = pypto.view(x, [16, 64], [j * 32 + 16, 0])
+        pypto.assemble(part * {factor}, [j * 32 + 16, 0], y)
+"""
+    name = f"<followed {before} {body} {factor}>"
+    linecache.cache[name] = len(lines), None, lines.splitlines(keepends=True), name
+    found: dict[str, Any] = {}
+    exec(compile(lines, name, "exec"), found)
+    kernel: Kernel = found["kernel"]
+    return kernel
+
+
+LEFT: Mapping[str, tuple[str, str, str]] = {
+    "a count": ("n = 0", "n = n + 1", "float(n)"),
+    "the index": ("", "", "1.5 + pypto.view(x, [16, 64], [i * 32, 0])"),
+    "what one iteration sets": ("n = 1.0", "n = 2.0", "n"),
+    "what one path sets": ("n = 1.0", "n = 2.0 if i > 1 else n", "n"),
+    "what each path sets": ("n = 2.0", "n = 2.0 if i > 1 else 3.0", "n"),
+    "a sign": ("n = 2.0", "n = -n", "n"),
+    "a list": ("n = []", "n.append(i)", "float(len(n))"),
+    "a quotient": ("n = 0", "n = n + 1", "(4.0 / n if x.shape[1] == 64 else 1.0)"),
+}
+
+
+@pytest.mark.parametrize("case", LEFT)
+def test_what_a_loop_leaves_to_names_is_not_planned(case: str, executed: list[Schedule]) -> None:
+    kernel = followed(*LEFT[case])
+    for rows in (32, 96):
+        (x,), (y, expected) = arrays((rows, 64)), np.full((2, rows, 64), 7, np.float32)
+        kernel(x, expected)
+        with (
+            pypto.options(fidelity="instructions"),
+            pytest.warns(pypto.UnplannedKernelWarning, match="loop first: what follows it"),
+        ):
+            kernel(x, y)
+        np.testing.assert_array_equal(y, expected)
+    assert not executed
+
+
+def test_loops_that_follow_each_other_are_planned(executed: list[Schedule]) -> None:
+    """Names that both bodies assign before they use them, and one of before, are no matter."""
+    kernel = followed("n, k = 3.0, 1.0", "part = i", "n + k")
+    for rows in (24, 32, 96):
+        (x,), (y, expected) = arrays((rows, 64)), np.full((2, rows, 64), 7, np.float32)
+        kernel(x, expected)
+        with pypto.options(fidelity="instructions", strict=True):
+            kernel(x, y)
+        np.testing.assert_array_equal(y, expected)
+    assert len(executed) == 3
+
+
 @pytest.mark.parametrize(
     ("kernel", "rows", "message"),
     [
         (counted, 64, r"loop loop: what its body does at test_planned_calls.py:\d+ in counted"),
+        (flipped, 96, r"loop loop: what its body does at .*: a number or a tensor that"),
         (counted_on_a_path, 96, r"loop loop: what its body does at .*: a number or a tensor that"),
         (written_twice, 64, r"assemble at .*: writes what another part of y holds"),
         (one_index, 64, r"loop loop at .*: a loop around it has the index k too"),
