@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ascend_kernels.schedule.parts import COPIES, OUTWARD, Body, Leaf, TileOperand, TileOperation
+from ascend_kernels.schedule.simulated_cycles import simulated_cycles
 
 INSERTED: Final = "inserted by a pass"
 """The place of an operation that serves no line."""
@@ -23,7 +24,8 @@ class LineWork:
         leaf: the place of the leaf in the schedule.
         opcodes: the opcodes and how often each occurs.
         copied_bytes: the bytes that a task moves between GM and UB.
-        cycles: the sum of their cycles in a task; None where one of them is not known.
+        cycles: the sum of their cycles in a task, by upstream's simulator; None where one is
+            not estimated.
         tasks: the number of tasks that run the leaf, in one run of each body.
     """
 
@@ -45,7 +47,7 @@ class LineWork:
         return ", ".join(f"{n} x {name}" if n > 1 else name for name, n in self.opcodes)
 
     def __str__(self) -> str:
-        cycles = "cycles not known" if self.cycles is None else f"{self.cycles} cycles"
+        cycles = "not estimated" if self.cycles is None else f"{self.cycles} cycles"
         return (
             f"{self.place}, leaf {self.leaf}, {self.tasks} tasks: {self.opcode_list}; "
             f"{self.copied_bytes} B moved, {cycles}"
@@ -62,6 +64,7 @@ def line_work(leaves: Sequence[Leaf], bodies: Sequence[Body]) -> tuple[LineWork,
             if each.flag is None:
                 by_line.setdefault(place_of(leaf, each), []).append(each)
         for line, held in by_line.items():
+            cycles = [each for each in map(simulated_cycles, held) if each is not None]
             found.append(
                 LineWork(
                     place=line,
@@ -69,9 +72,7 @@ def line_work(leaves: Sequence[Leaf], bodies: Sequence[Body]) -> tuple[LineWork,
                     opcodes=tuple(Counter(each.opcode for each in held).items()),
                     copied_bytes=sum(map(_copied_bytes, held)),
                     # Without the cycles of one operation their sum is not known.
-                    cycles=sum(each.latency for each in held)
-                    if all(each.latency for each in held)
-                    else None,
+                    cycles=sum(cycles) if len(cycles) == len(held) else None,
                     tasks=tasks[number],
                 )
             )

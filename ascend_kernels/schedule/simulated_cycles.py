@@ -86,8 +86,11 @@ def measured_size(operation: TileOperation) -> tuple[str, int, int] | None:
 def simulated_cycles(operation: TileOperation, forms: Forms = FORMS) -> int | None:
     """The cycles of a tile operation; None where no form is of its opcode and dtype, or its size.
 
-    A view, and an assembly of parts, take one cycle whatever their size.
+    A view, and an assembly of parts, take one cycle whatever their size. Without a latency it is no
+    operation of upstream's compiler, as in the AscendC program of a cast, and has none.
     """
+    if not operation.latency:
+        return None
     if operation.opcode in ("VIEW", "ASSEMBLE"):
         return 1
     size = measured_size(operation)
@@ -98,10 +101,24 @@ def simulated_cycles(operation: TileOperation, forms: Forms = FORMS) -> int | No
 def leaf_cycles(leaf: Leaf, forms: Forms = FORMS) -> tuple[int | None, frozenset[str]]:
     """The cycles of a task of a leaf, None if operations have none, and the opcodes of those.
 
+    Those of `operation_spans`, and one more.
+    """
+    spans, missing = operation_spans(leaf, forms)
+    if spans is None:
+        return None, missing
+    return max((end for _, end in spans.values()), default=0) + 1, missing
+
+
+def operation_spans(
+    leaf: Leaf, forms: Forms = FORMS
+) -> tuple[dict[int, tuple[int, int]] | None, frozenset[str]]:
+    """Start and end of each operation of a leaf by its place, and the opcodes that have no cycles.
+
     Pipes run side by side. An operation waits for the writers of what it reads and enters the queue
     of its pipe then; flags, barriers and addresses do not count. A leaf of the cube has none.
     """
-    operations = [each for each in leaf.operations if each.flag is None]
+    places = [place for place, each in enumerate(leaf.operations) if each.flag is None]
+    operations = [leaf.operations[place] for place in places]
     cycles = [simulated_cycles(each, forms) for each in operations]
     missing = frozenset(
         each.opcode for each, known in zip(operations, cycles, strict=True) if known is None
@@ -125,22 +142,31 @@ def leaf_cycles(leaf: Leaf, forms: Forms = FORMS) -> tuple[int | None, frozenset
             writers.setdefault(one.buffer, []).append(place)
     queue = [(FIRST_CYCLES - _GAP_CYCLES, place) for place, count in enumerate(waits) if not count]
     free: dict[str, int] = {}
+    spans: dict[int, tuple[int, int]] = {}
     ready = [0] * len(operations)
     while queue:
         due, place = heapq.heappop(queue)
         pipe = operations[place].pipe
         end = max(due, free.get(pipe, 0)) + _GAP_CYCLES + (cycles[place] or 0)
         free[pipe] = end
+        spans[places[place]] = end - (cycles[place] or 0), end
         for reader in readers[place]:
             waits[reader] -= 1
             ready[reader] = max(ready[reader], end)
             if not waits[reader]:
                 heapq.heappush(queue, (ready[reader], reader))
-    return max(free.values(), default=0) + 1, missing
+    return spans, missing
 
 
 def body_cycles(body: Body, cycles: Sequence[int], cores: int) -> int:
-    """The cycles of one run of a body, from the first task until the last one's result is known.
+    """The cycles of one run of a body, the end of `task_spans`."""
+    return task_spans(body, cycles, cores)[1]
+
+
+def task_spans(
+    body: Body, cycles: Sequence[int], cores: int
+) -> tuple[dict[int, tuple[int, int]], int]:
+    """Core and start of each task in one run of a body, and the cycle when all results are known.
 
     Tasks are handed out one after another to cores that are free, as they become ready, and results
     are looked at one after another. The launch is not in it.
@@ -156,22 +182,23 @@ def body_cycles(body: Body, cycles: Sequence[int], cores: int) -> int:
             waits[successor] += 1
     ready = deque((0, place) for place, count in enumerate(waits) if not count)
     running: list[tuple[int, int]] = []
-    free = [0] * cores
+    free = [(0, core) for core in range(cores)]
+    spans: dict[int, tuple[int, int]] = {}
     handed = resolved = 0
     while ready or running:
-        start = max(ready[0][0], handed, free[0]) if ready and free else None
+        start = max(ready[0][0], handed, free[0][0]) if ready and free else None
         if start is not None and (not running or start <= max(running[0][0], resolved)):
             _, place = ready.popleft()
             leaf = body.tasks[place].leaf
             if leaf is not None:
-                heapq.heappop(free)
+                spans[place] = heapq.heappop(free)[1], start
                 handed = start + HAND_OUT_CYCLES
             heapq.heappush(running, (start + (0 if leaf is None else cycles[leaf]), place))
             continue
         end, place = heapq.heappop(running)
         resolved = max(resolved, end)
         if body.tasks[place].leaf is not None:
-            heapq.heappush(free, resolved)
+            heapq.heappush(free, (resolved, spans[place][0]))
         successors = body.tasks[place].successors
         resolved += 0 if successors else RESOLVE_CYCLES  # the end of the body waits for it
         for successor in successors:
@@ -179,4 +206,4 @@ def body_cycles(body: Body, cycles: Sequence[int], cores: int) -> int:
             waits[successor] -= 1
             if not waits[successor]:
                 ready.append((resolved, successor))
-    return resolved
+    return spans, resolved

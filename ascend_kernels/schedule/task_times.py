@@ -13,7 +13,14 @@ from typing import Final
 
 from ascend_kernels.schedule.parts import Body, ControlStep, Leaf, Loop, Run
 from ascend_kernels.schedule.schedule import Schedule
-from ascend_kernels.schedule.simulated_cycles import FORMS, Forms, body_cycles, leaf_cycles
+from ascend_kernels.schedule.simulated_cycles import (
+    FORMS,
+    Forms,
+    body_cycles,
+    leaf_cycles,
+    operation_spans,
+    task_spans,
+)
 from tiling.chips import chip_named
 
 MODEL: Final = "tasks"
@@ -125,6 +132,43 @@ def task_times(schedule: Schedule, body: Body) -> tuple[TaskTime, ...]:
             ready[successor] = max(ready[successor], end)
         found.append(TaskTime(task=place, core=core, start_cycle=start, end_cycle=end))
     return tuple(found)
+
+
+def simulated_leaf_times(leaf: Leaf) -> tuple[OperationTime, ...]:
+    """The times of each operation as upstream's simulator counts them; flags take none.
+
+    Empty where an operation, or a leaf of the cube, is not estimated.
+    """
+    spans, _ = operation_spans(leaf)
+    return tuple(
+        OperationTime(
+            index=place, pipe=leaf.operations[place].pipe, start_cycle=start, end_cycle=end
+        )
+        for place, (start, end) in (spans or {}).items()
+    )
+
+
+def simulated_task_times(schedule: Schedule, body: Body) -> tuple[tuple[TaskTime, ...], int | None]:
+    """The times of the tasks of one run of a body, by the model "tasks", and its cycles.
+
+    None, and no times, where a leaf of it is not estimated. Tasks that run nothing have no time.
+    """
+    cycles = [0] * len(schedule.leaves)
+    for place in {each.leaf for each in body.tasks if each.leaf is not None}:
+        known, _ = leaf_cycles(schedule.leaves[place])
+        if known is None:
+            return (), None
+        cycles[place] = known
+    spans, end = task_spans(body, cycles, chip_named(schedule.chip).vector_cores)
+    return tuple(
+        TaskTime(
+            task=place,
+            core=core,
+            start_cycle=start,
+            end_cycle=start + cycles[body.tasks[place].leaf or 0],
+        )
+        for place, (core, start) in sorted(spans.items())
+    ), end
 
 
 def body_runs(steps: Sequence[ControlStep], times: int = 1) -> dict[int, int | None]:

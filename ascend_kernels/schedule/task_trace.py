@@ -1,29 +1,27 @@
 """The operations of a schedule against the clock: in the order of tasks, and for Perfetto.
 
-Cores and times are those of `task_times`; none is measured.
+Cores and times are those of `simulated_task_times`: of upstream's simulator, not of a device.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ascend_kernels.schedule.parts import Body, Flag, TileOperation
+from ascend_kernels.schedule.parts import Body, TileOperation
 from ascend_kernels.schedule.schedule import Schedule
-from ascend_kernels.schedule.task_times import leaf_times, task_times
-from simulator.traces.perfetto import Clock, flow_end, slice_entry, trace_text, track_names
+from ascend_kernels.schedule.task_times import simulated_leaf_times, simulated_task_times
+from simulator.traces.perfetto import Clock, slice_entry, trace_text, track_names
 from simulator.traces.trace import PIPES
 from tiling.chips import chip_named
 
 _PIPES: Final = {pipe.name: pipe for pipe in PIPES}
-_FLAG_WORDS: Final = {"SYNC_SRC": "SetFlag", "SYNC_DST": "WaitFlag"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationRun:
-    """One run of an operation or a flag on a pipe of a core.
+    """One run of an operation on a pipe of a core.
 
     Attributes:
         core: the number of a vector core.
@@ -42,28 +40,15 @@ class OperationRun:
     start_cycle: int
     end_cycle: int
 
-    @property
-    def is_wait(self) -> bool:
-        """True if it waits for a flag."""
-        return self.operation.opcode == "SYNC_DST"
-
-    @property
-    def label(self) -> str:
-        """The opcode, or the flag that it sets or waits for."""
-        flag, word = self.operation.flag, _FLAG_WORDS.get(self.operation.opcode)
-        if flag is None or word is None:
-            return self.operation.opcode
-        return f"{word} {_flag_name(flag)}"
-
 
 def operation_runs(schedule: Schedule, body: Body) -> Iterator[OperationRun]:
-    """The operations of one run of a body, task by task; nothing where `task_times` has none."""
+    """The operations of one run of a body, task by task; nothing where some are not estimated."""
     by_leaf = {
-        place: leaf_times(schedule.leaves[place])
+        place: simulated_leaf_times(schedule.leaves[place])
         for place in {task.leaf for task in body.tasks}
         if place is not None
     }
-    for time in task_times(schedule, body):
+    for time in simulated_task_times(schedule, body)[0]:
         place = body.tasks[time.task].leaf
         for each in by_leaf[place] if place is not None else ():
             yield OperationRun(
@@ -93,8 +78,10 @@ def schedule_perfetto(schedule: Schedule, standing: str) -> Iterator[str]:
     Raises:
         ValueError: no body has cycles.
     """
-    if not any(task_times(schedule, body) for body in schedule.bodies):
-        raise ValueError(f"{schedule.kernel}: no body has cycles; there is nothing to trace")
+    if not any(simulated_task_times(schedule, body)[0] for body in schedule.bodies):
+        raise ValueError(
+            f"{schedule.kernel}: the cycles of no body are estimated; there is nothing to trace"
+        )
     about = {
         "kernel": schedule.kernel,
         "origin": schedule.origin,
@@ -107,36 +94,21 @@ def schedule_perfetto(schedule: Schedule, standing: str) -> Iterator[str]:
 
 def _entries(schedule: Schedule) -> Iterator[dict[str, Any]]:
     clock_hz = chip_named(schedule.chip).clock_hz
-    start, flows, named = 0, 0, set[int]()
+    start, named = 0, set[int]()
     for body in schedule.bodies:
         clock = Clock(clock_hz=clock_hz, start_cycle=start)
-        pending: dict[tuple[int, Flag], deque[tuple[int, OperationRun]]] = defaultdict(deque)
-        waits: dict[tuple[int, int], tuple[int, int]] = {}
         runs = [each for each in operation_runs(schedule, body) if each.pipe in _PIPES]
-        for each in runs:
-            flag = each.operation.flag
-            if flag is None or each.label == each.operation.opcode:
-                continue
-            key = each.task, flag
-            if not each.is_wait:
-                pending[key].append((flows, each))
-                flows += 1
-            elif pending[key]:
-                number, setter = pending[key].popleft()
-                waits[each.task, each.index] = number, setter.end_cycle
-                waits[setter.task, setter.index] = number, setter.start_cycle
         for each in runs:
             if each.core not in named:
                 named.add(each.core)
                 yield from track_names(each.core)
-            core, pipe, flag = each.core, _PIPES[each.pipe], each.operation.flag
             yield slice_entry(
-                each.label,
+                each.operation.opcode,
                 clock,
-                core,
-                pipe,
+                each.core,
+                _PIPES[each.pipe],
                 (each.start_cycle, each.end_cycle),
-                is_work=flag is None,
+                is_work=True,
                 arguments={
                     "body": body.name,
                     "task": each.task,
@@ -146,19 +118,4 @@ def _entries(schedule: Schedule) -> Iterator[dict[str, Any]]:
                     "cycles": each.end_cycle - each.start_cycle,
                 },
             )
-            if flag is not None and (each.task, each.index) in waits:
-                number, cycle = waits[each.task, each.index]
-                yield flow_end(
-                    _flag_name(flag),
-                    clock,
-                    core,
-                    pipe,
-                    max(each.start_cycle, cycle),
-                    number=number,
-                    is_wait=each.is_wait,
-                )
         start += max((each.end_cycle for each in runs), default=0)
-
-
-def _flag_name(flag: Flag) -> str:
-    return f"{flag.setter}_{flag.waiter} {flag.event_id}"

@@ -64,8 +64,9 @@ class KernelProgram:
             ValueError: casts of INT4, or under `options(inf_nan_mode=False)`.
         """
         from ascend_kernels.schedule.cast_schedule import cast_schedule
+        from pypto_cast.kernel.schedule_report import with_notebook
 
-        return tuple(map(cast_schedule, self))
+        return tuple(with_notebook(cast_schedule(each)) for each in self)
 
     @property
     def plans(self) -> tuple[TilePlan, ...]:

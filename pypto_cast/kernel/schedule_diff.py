@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from ascend_kernels.schedule.line_work import line_key, line_work
 from ascend_kernels.schedule.schedule import Schedule
 from ascend_kernels.schedule.schedule_differences import PARTS, differences
-from ascend_kernels.schedule.task_times import task_times
-from pypto_cast.kernel.schedule_report import STANDING
+from ascend_kernels.schedule.simulated_cycles import STANDING
+from ascend_kernels.schedule.task_times import simulated_task_times
 from pypto_cast.kernel.task_timeline import timeline_part
 from pypto_cast.kernel.ub_picture import ub_part
 from pypto_cast.report.notebook import notebook_html
@@ -72,7 +72,7 @@ class ScheduleDiff:
                 ),
             ),
             tables=(self._figures(), self._lines()),
-            notes=(f"{STANDING[0].upper()}{STANDING[1:]}; none is measured.",),
+            notes=(f"{STANDING[0].upper()}{STANDING[1:]}.",),
             parts=tuple(
                 dataclasses.replace(part, kind=f"{part.kind}-{n}", title=f"{part.title}: {name}")
                 for n, (name, schedule) in enumerate(both)
@@ -142,10 +142,7 @@ class ScheduleDiff:
 
 def _figures_of(schedule: Schedule) -> Iterator[tuple[str, int | None]]:
     work = line_work(schedule.leaves, schedule.bodies)
-    ends = [
-        max((each.end_cycle for each in task_times(schedule, body)), default=None)
-        for body in schedule.bodies
-    ]
+    ends = [simulated_task_times(schedule, body)[1] for body in schedule.bodies]
     known = [each for each in ends if each is not None]
     yield "leaves", len(schedule.leaves)
     yield "tasks", sum(len(body.tasks) for body in schedule.bodies)

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 from ascend_kernels.schedule.line_work import LineWork, buffer_owner, line_work
 from ascend_kernels.schedule.schedule import Schedule, shown_in_notebooks
-from ascend_kernels.schedule.task_times import body_runs, task_times
+from ascend_kernels.schedule.simulated_cycles import STANDING, leaf_cycles
+from ascend_kernels.schedule.task_times import body_runs, simulated_task_times
 from pypto_cast.kernel.task_timeline import timeline_part
 from pypto_cast.kernel.ub_picture import ub_part
 from pypto_cast.report.notebook import notebook_html
-from pypto_cast.report.report import Column, Fact, Report, Table, columns, headed, plain
+from pypto_cast.report.report import Column, Fact, Report, Table, Words, columns, headed, plain
 from pypto_cast.report.text_format import plural
 from tiling.chips import chip_named
-
-STANDING: Final = (
-    "cycles are those that upstream's scheduler counts, by the bytes of a tile alone, and a task "
-    "takes the core that is free first"
-)
 
 
 def figures(schedule: Schedule) -> dict[str, Any]:
@@ -41,7 +37,7 @@ def schedule_report(schedule: Schedule) -> Report:
     """The report of a schedule; its figures are on the page.
 
     Args:
-        schedule: of any origin. Where operations have no cycles there is no timeline.
+        schedule: of any origin. Where operations are not estimated there is no timeline.
     """
     found, runs = figures(schedule), body_runs(schedule.steps)
     counts = [runs.get(place, 0) for place in range(len(schedule.bodies))]
@@ -49,6 +45,7 @@ def schedule_report(schedule: Schedule) -> Report:
     if None not in counts:
         pairs = zip(schedule.bodies, counts, strict=True)
         in_all = sum(len(body.tasks) * (count or 0) for body, count in pairs)
+    missing = ", ".join(sorted(set().union(*(leaf_cycles(x)[1] for x in schedule.leaves))))
     ub_bytes = chip_named(schedule.chip).ub_bytes
     return Report(
         kind="schedule",
@@ -64,6 +61,7 @@ def schedule_report(schedule: Schedule) -> Report:
             Fact(key="tasks_in_all", value=in_all, label="tasks, in all"),
             Fact(key="peak_ub_bytes", value=found["peak_ub_bytes"], label="UB as allocated, B"),
             Fact(key="needed_ub_bytes", value=found["needed_ub_bytes"], label="UB needed, B"),
+            Fact(key="not_estimated", value=missing or None, label="not estimated"),
             Fact(key="ub_bytes", value=ub_bytes, label="UB of the chip, B"),
             *plain(
                 cycles_standing=STANDING,
@@ -72,7 +70,7 @@ def schedule_report(schedule: Schedule) -> Report:
             ),
         ),
         tables=(_lines_table(schedule), _most_alive(schedule), _bodies_table(schedule, counts)),
-        notes=(f"{STANDING[0].upper()}{STANDING[1:]}; none is measured.",),
+        notes=(f"{STANDING[0].upper()}{STANDING[1:]}.",),
         parts=(ub_part(schedule), *timeline_part(schedule)),
     )
 
@@ -85,7 +83,7 @@ def _lines_table(schedule: Schedule) -> Table:
     rows = [
         (
             *(held[0].place, _leaves([each.leaf for each in held]), held[0].operations),
-            *(held[0].opcode_list, held[0].copied_bytes, held[0].cycles),
+            *(held[0].opcode_list, held[0].copied_bytes, _cycles(held[0].cycles)),
             sum(each.tasks for each in held),
         )
         for held in alike.values()
@@ -97,6 +95,10 @@ def _lines_table(schedule: Schedule) -> Table:
         ),
         rows=rows,
     )
+
+
+def _cycles(known: int | None) -> int | Words:
+    return Words(value=None, text="not estimated") if known is None else known
 
 
 def _leaves(places: list[int]) -> int | str:
@@ -169,10 +171,9 @@ def _most_alive(schedule: Schedule) -> Table:
 def _bodies_table(schedule: Schedule, counts: list[int | None]) -> Table:
     rows = []
     for body, count in zip(schedule.bodies, counts, strict=True):
-        times = task_times(schedule, body)
+        times, end = simulated_task_times(schedule, body)
         cores = len({each.core for each in times if each.end_cycle > each.start_cycle})
-        end = max((each.end_cycle for each in times), default=None)
-        rows.append((body.name, len(body.tasks), count, cores if times else None, end))
+        rows.append((body.name, len(body.tasks), count, cores if times else None, _cycles(end)))
     return Table(
         key="bodies",
         caption="One run of each body, and how often it runs",

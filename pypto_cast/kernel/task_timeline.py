@@ -48,7 +48,7 @@ def _timeline(schedule: Schedule, body: Body) -> Figure | None:
     for core in sorted(runs)[:_MOST_CORES]:
         marks: dict[str, list[Mark]] = {pipe: [] for pipe in PIPE_ROWS}
         for each in runs[core]:
-            if each.pipe in marks and (each.operation.flag is None or each.is_wait):
+            if each.pipe in marks:
                 marks[each.pipe].append(_mark(each))
         count += sum(map(len, marks.values()))
         if drawn and count > _MOST_MARKS:
@@ -73,7 +73,7 @@ def _mark(run: OperationRun) -> Mark:
     return Mark(
         left=run.start_cycle,
         width=cycles,
-        kind="wait" if run.is_wait else PIPE_ROWS[run.pipe][0],
+        kind=PIPE_ROWS[run.pipe][0],
         tip=f"{operation.opcode}{operation.at}, task {run.task}, leaf {run.leaf}\n"
         f"from cycle {run.start_cycle:,}, for {cycles:,}",
     )

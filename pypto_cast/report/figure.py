@@ -220,12 +220,13 @@ def timeline_figure(
     caption: str = "",
 ) -> Figure:
     """A timeline: rows of `PIPE_ROWS` from 0 to `end`; see `Figure`."""
+    has_waits = any(mark.kind == "wait" for row in rows for mark in row.marks)
     return Figure(
         rows=rows,
         extent=end,
         axis=axis,
         ticks=round_ticks(end),
-        keys=(*PIPE_ROWS.values(), ("wait", "waits for a flag")),
+        keys=(*PIPE_ROWS.values(), *((("wait", "waits for a flag"),) if has_waits else ())),
         height_px=height_px,
         is_beside=is_beside,
         title=title,

@@ -13,6 +13,7 @@ import typer
 
 from ascend_kernels.schedule.planner.ub_overflow import UBOverflowError
 from ascend_kernels.schedule.schedule import Schedule
+from ascend_kernels.schedule.simulated_cycles import STANDING
 from ascend_kernels.schedule.task_trace import schedule_perfetto
 from pypto_cast.cli.app import ChipName, Force, Json, refuse_unread
 from pypto_cast.cli.commands.certainty_command import (
@@ -25,7 +26,7 @@ from pypto_cast.cli.commands.compile_command import Inputs, Shapes, declared_of
 from pypto_cast.kernel.fit import FitReport, fit_report
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.kernel.schedule_diff import ScheduleDiff
-from pypto_cast.kernel.schedule_report import STANDING, schedule_report
+from pypto_cast.kernel.schedule_report import schedule_report
 from pypto_cast.kernel.tile_choice import replaced_tiles, tile_calls
 from pypto_cast.options.context import options
 from pypto_cast.options.releases import RELEASE_NAMES, ReleaseName
@@ -168,7 +169,8 @@ def run_schedule(
 ) -> None:
     """Show a kernel's tile program: by source line, in UB over time, its tasks over the cores.
 
-    Planned as upstream's compiler would, without it; nothing is computed. Cycles are not measured.
+    Planned as upstream's compiler would, without it; nothing is computed. Cycles are those of
+    upstream's simulator, not of a device.
     With --against, exit code 1 where the two differ. A kernel that does not fit in UB: why, and
     tile shapes that fit; exit code 2.
     """
