@@ -31,12 +31,14 @@ class LeafGraph:
             GM that the leaf does not both write and read.
             Parts that are assembled, and views, are tensors of their own in one buffer.
         gm_tensors: of each access of the operations, a number of the tensor in GM.
+        guessed: the buffers whose numbers upstream may give otherwise.
     """
 
     operations: tuple[TileOperation, ...]
     reads: Numbers
     writes: Numbers
     gm_tensors: tuple[int, ...] = ()
+    guessed: frozenset[int] = frozenset()
 
     @classmethod
     def of(cls, operations: Sequence[TileOperation], gm_tensors: Sequence[int] = ()) -> LeafGraph:
@@ -92,7 +94,8 @@ class LeafGraph:
             replace(each, inputs=anew(each.inputs), outputs=anew(each.outputs))
             for each in self.operations
         )
-        return replace(self, operations=tuple(operations))
+        guessed = frozenset(numbers[each] for each in self.guessed)
+        return replace(self, operations=tuple(operations), guessed=guessed)
 
     @property
     def writers(self) -> dict[int, tuple[int, ...]]:

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from ascend_kernels.schedule.planner.handovers import pass_through_gm
 from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
 from ascend_kernels.schedule.planner.partition import partition
 from ascend_kernels.schedule.planner.row_sharing import with_shared_rows
 from ascend_kernels.schedule.planner.subgraphs import (
     TiledKernel,
     eliminate_common,
-    pass_through_gm,
     split,
 )
 from ascend_kernels.schedule.planner.task_numbering import merge_alike, number_by_depth
