@@ -24,8 +24,8 @@ def pass_through_gm(graph: TileGraph) -> TileGraph:
 
     The writer assembles the result in GM, and each subgraph that reads it has one view of it
     (tile_graph_pass/data_path/intra_subgraph_adapter.cpp); views from GM become COPY_IN, assembles
-    from UB into GM COPY_OUT (generate_move_op.cpp:61). Where several results are handed over, the
-    order in which upstream takes them, and with it the numbers of tensors, is not followed.
+    from UB into GM COPY_OUT (generate_move_op.cpp:61). Where several tensors are made, the order in
+    which upstream makes them, and with it their numbers, is not followed.
 
     Raises:
         PlanError: a tile that several subgraphs write, one of which reads it.
@@ -33,7 +33,6 @@ def pass_through_gm(graph: TileGraph) -> TileGraph:
     nodes = {each.number: each for each in graph.nodes}
     tensors, number, raw = list(graph.tensors), graph.next_number, graph.next_raw
     made, users = producers(graph.nodes), consumers(graph.nodes)
-    handed = 0
 
     def insert(opcode: str, source: int, target: int, subgraph: int) -> None:
         nonlocal number
@@ -71,7 +70,6 @@ def pass_through_gm(graph: TileGraph) -> TileGraph:
             raise PlanError(
                 f"{readers[0].place}: reads what several tasks assemble, one of them its own"
             )
-        handed += 1
         if writers[0].opcode == "ASSEMBLE" and len(others) == len(readers):
             passed = tensor
             tensors[tensor] = replace(tensors[tensor], memory=Memory.TEMPORARY)
@@ -89,12 +87,13 @@ def pass_through_gm(graph: TileGraph) -> TileGraph:
             insert("VIEW", passed, views[subgraph], subgraph)
         for reader in others:
             read(reader, tensor, passed if reader.opcode == "VIEW" else views[reader.subgraph])
-    guessed = range(graph.next_raw, raw) if handed > 1 else ()
-    whole = TileGraph(
+    guessed = range(graph.next_raw, raw if raw > graph.next_raw + 1 else graph.next_raw)
+    whole = replace(
+        graph,
         nodes=tuple(nodes.values()),
         tensors=tuple(tensors),
         next_raw=raw,
-        guessed_raws=frozenset(guessed),
+        guessed_raws=graph.guessed_raws.union(guessed),
     )
     if number > graph.next_number:
         whole = replace(whole, nodes=in_order(whole.nodes))

@@ -75,7 +75,7 @@ class LeafGraph:
         )
 
     def renumbered(self) -> LeafGraph:
-        """The same with buffers numbered from 0 as they are first used."""
+        """The same with buffers numbered from 0 as they are first used, and none guessed."""
         used = dict.fromkeys(
             each.buffer
             for operation in self.operations
@@ -94,8 +94,12 @@ class LeafGraph:
             replace(each, inputs=anew(each.inputs), outputs=anew(each.outputs))
             for each in self.operations
         )
-        guessed = frozenset(numbers[each] for each in self.guessed)
-        return replace(self, operations=tuple(operations), guessed=guessed)
+        return replace(self, operations=tuple(operations), guessed=frozenset())
+
+    def is_numbered_as(self, other: LeafGraph) -> bool:
+        """True if the numbers of an equal leaf differ by one constant."""
+        pairs = zip(self.buffer_bytes, other.buffer_bytes, strict=True)
+        return len({one - number for one, number in pairs}) <= 1
 
     @property
     def writers(self) -> dict[int, tuple[int, ...]]:

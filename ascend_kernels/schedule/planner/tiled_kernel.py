@@ -62,7 +62,10 @@ def tiled_kernel(graphs: Sequence[TileGraph], name: str, *, cores: int) -> Tiled
         found = [leaf.renumbered() for leaf in part.leaves]
         alike = [(leaf, found[:place].count(leaf)) for place, leaf in enumerate(found)]
         for key, leaf in zip(alike, part.leaves, strict=True):
-            leaves.setdefault(key, leaf)
+            kept = leaves.setdefault(key, leaf)
+            if kept is not leaf and (leaf.guessed or not kept.is_numbered_as(leaf)):
+                # Upstream's may have the numbers of either body.
+                leaves[key] = replace(kept, guessed=frozenset(kept.buffer_bytes))
         places = [list(leaves).index(key) for key in alike]
         for body in part.bodies:
             tasks = (
