@@ -95,6 +95,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from simulator.numbers.formats import {formats}
+
 ROWS: Final[tuple[tuple[str, str, float, float, float, int, int], ...]] = (
 {rows}
 )
@@ -382,7 +384,11 @@ def _report(results: Sequence[Simulated], files: int, *, write: bool) -> None:
         text = _MODULE.format(
             **{"date": date, "revision": revision, "release": RELEASE, "kernels": len(fit)},
             **{"operations": len(sizes), "off": off},
-            rows="\n".join(f"    {row!r},".replace("'", '"') for row in rows),
+            formats=", ".join(sorted({dtype for _, dtype, *_ in rows})),
+            rows="\n".join(
+                f'    ("{opcode}", {dtype}.name, {", ".join(map(str, numbers))}),'
+                for opcode, dtype, *numbers in rows
+            ),
         )
         Path(cycle_table.__file__).write_text(text, encoding="utf-8")
     print("# Cycles of tasks beside upstream's simulator\n")

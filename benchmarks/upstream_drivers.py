@@ -6,6 +6,7 @@ The drivers run under pytest until one calls the kernel; other kernels do nothin
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import functools
 import importlib
@@ -55,7 +56,12 @@ import runpy
 import sys
 
 sys.path.insert(0, {folder!r})
-{name} = runpy.run_path({file!r})[{name!r}]
+sys.path.append({repository!r})
+from benchmarks.upstream_drivers import drop_unknown
+
+drop_unknown()
+kernel = runpy.run_path({file!r})[{name!r}]
+{name} = {call}
 """
 Call = tuple[Any, tuple[Any, ...], Mapping[str, Any]]
 Accepts = Callable[[Callable[..., None], tuple[Any, ...], Mapping[str, Any]], bool]
@@ -66,7 +72,7 @@ _MOST_CALLS: Final = 3
 
 def driven(row: Mapping[str, str], folders: Sequence[Path]) -> Iterator[Written]:
     """The files that call a kernel of a model as its drivers do, one for each checkout that has it;
-    behind each, where the row has tensors alone, one that calls it with these.
+    behind each, where the row has tensors and numbers alone, one that calls it with these.
 
     Args:
         row: of the list; its kernel is a path in a checkout and a name, as "models/a.py:make.it".
@@ -80,9 +86,17 @@ def driven(row: Mapping[str, str], folders: Sequence[Path]) -> Iterator[Written]
                 repository=str(_REPOSITORY), file=str(file), name=name, root=str(root)
             )
             yield Written(id=f"{id}.{place}", name="model", text=text, tensors=())
-            with contextlib.suppress(ValueError):
-                if name.isidentifier() and (tensors := tensors_of(row["shape"])):
-                    text = _CALLED.format(folder=str(file.parent), file=str(file), name=name)
+            with contextlib.suppress(ValueError, SyntaxError):
+                shapes = [each for each in row["shape"].split() if ":" in each]
+                numbers = [ast.literal_eval(each) for each in row["shape"].split()[len(shapes) :]]
+                if name.isidentifier() and (tensors := tensors_of(" ".join(shapes))):
+                    text = _CALLED.format(
+                        repository=str(_REPOSITORY),
+                        folder=str(file.parent),
+                        file=str(file),
+                        name=name,
+                        call=f"lambda *x: kernel(*x, *{numbers})" if numbers else "kernel",
+                    )
                     yield Written(id=f"{id}.{place}.row", name=name, text=text, tensors=tensors)
 
 
@@ -122,7 +136,7 @@ def call_of(file: Path, name: str, root: Path, accepts: Accepts) -> Call:
     reached = _Reached(str(file), name, kind.__call__, accepts)
     above = {each for path in (file, *files) for each in path.parents if each.is_relative_to(root)}
     sys.path[:0] = [str(each) for each in sorted(above, key=lambda each: -len(each.parts))]
-    _drop_unknown(set(_options()))
+    drop_unknown()
     real = kind.__call__
     with _module(_REQUESTS).npu_requests(on_cpu=True):
         _more_of_torch_npu()
@@ -273,15 +287,12 @@ def _module(name: str) -> Any:
     return module
 
 
-def _options() -> Iterator[str]:
-    """The names of the wheel's options, with their groups."""
-    if _is_wheel():
-        for line in str(vars(pypto)["get_options_tree"]()).splitlines():
-            yield line.partition(":")[0]
-
-
-def _drop_unknown(known: set[str]) -> None:
-    """Have the wheel go without the options and arguments of later releases."""
+def drop_unknown() -> None:
+    """Have the wheel, if it is there, go without the options and arguments of later releases."""
+    if not _is_wheel():
+        return
+    lines = str(vars(pypto)["get_options_tree"]()).splitlines()
+    known = {line.partition(":")[0] for line in lines}  # with their groups
 
     def kept(group: str, values: Mapping[str, Any]) -> dict[str, Any]:
         return {
@@ -307,8 +318,6 @@ def _drop_unknown(known: set[str]) -> None:
     def setting(group: str, function: Callable[..., Any]) -> Callable[..., Any]:
         return lambda **values: function(**kept(group, values))
 
-    if not known:
-        return
     options, frontend = vars(pypto)["options"], pypto.frontend
     vars(pypto)["options"] = dropping(options, options)
     real = importlib.import_module("pypto.frontend.parser.entry").jit  # the driver's takes anything

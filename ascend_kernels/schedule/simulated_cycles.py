@@ -18,11 +18,11 @@ from ascend_kernels.schedule.parts import Body, Leaf, TileOperation
 
 STANDING: Final = "cycles of the simulator in upstream's release 0.2.0, not of a device"
 """Has to stand beside every result."""
-_HAND_OUT_CYCLES: Final = 200
+HAND_OUT_CYCLES: Final = 200
 """From one task to the next (schedulerCycles in the wheel's _simulate.config.ini)."""
-_RESOLVE_CYCLES: Final = 390
+RESOLVE_CYCLES: Final = 390
 """For each task that waited for one that is done (resolveCycles, in the same file)."""
-_FIRST_CYCLES: Final = 4
+FIRST_CYCLES: Final = 4
 """From the start of a task to its first operation, in all timelines."""
 _GAP_CYCLES: Final = 2
 """From the end of an operation to the next of its pipe, or one that reads its result."""
@@ -123,7 +123,7 @@ def leaf_cycles(leaf: Leaf, forms: Forms = FORMS) -> tuple[int | None, frozenset
             readers[writer].append(place)
         for one in operation.outputs:
             writers.setdefault(one.buffer, []).append(place)
-    queue = [(_FIRST_CYCLES - _GAP_CYCLES, place) for place, count in enumerate(waits) if not count]
+    queue = [(FIRST_CYCLES - _GAP_CYCLES, place) for place, count in enumerate(waits) if not count]
     free: dict[str, int] = {}
     ready = [0] * len(operations)
     while queue:
@@ -165,7 +165,7 @@ def body_cycles(body: Body, cycles: Sequence[int], cores: int) -> int:
             leaf = body.tasks[place].leaf
             if leaf is not None:
                 heapq.heappop(free)
-                handed = start + _HAND_OUT_CYCLES
+                handed = start + HAND_OUT_CYCLES
             heapq.heappush(running, (start + (0 if leaf is None else cycles[leaf]), place))
             continue
         end, place = heapq.heappop(running)
@@ -173,9 +173,9 @@ def body_cycles(body: Body, cycles: Sequence[int], cores: int) -> int:
         if body.tasks[place].leaf is not None:
             heapq.heappush(free, resolved)
         successors = body.tasks[place].successors
-        resolved += 0 if successors else _RESOLVE_CYCLES  # the end of the body waits for it
+        resolved += 0 if successors else RESOLVE_CYCLES  # the end of the body waits for it
         for successor in successors:
-            resolved += _RESOLVE_CYCLES
+            resolved += RESOLVE_CYCLES
             waits[successor] -= 1
             if not waits[successor]:
                 ready.append((resolved, successor))

@@ -124,8 +124,9 @@ GROUPS: Final = (
         ),
         rooms=("ascend_kernels.schedule",),
         modules=(parts,),
-        text="[A kernel as tasks](../kernel_tasks.md) explains the parts. A number that is known "
-        "only when the kernel runs, as the extent of a DYNAMIC axis, is a tuple of an operator and "
+        text="[A kernel as tasks](../kernel_tasks.md) explains the parts, [From operations to "
+        "tasks](../operations_to_tasks.md) the planning of a kernel. A number that is known only "
+        "when the kernel runs, as the extent of a DYNAMIC axis, is a tuple of an operator and "
         'its operands: `("extent", "x", 0)`. '
         "[`Kernel.schedule`](kernels.md) plans a schedule. The commands are "
         "[`pypto-cast schedule`](command.md#schedule), "

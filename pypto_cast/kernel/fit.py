@@ -1,7 +1,7 @@
 """Reasons for which a kernel does not fit in UB, and the changes with which it does.
 
 Each change was planned: another tile shape, another order of statements, a cast moved up to its
-operand. None of them changes a result.
+operand. Only a tile shape that cuts the rows of a reduction otherwise may change a result.
 """
 
 from __future__ import annotations

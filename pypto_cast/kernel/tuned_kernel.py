@@ -9,10 +9,16 @@ from typing import Final
 
 from pypto_cast.report.notebook import notebook_html
 from pypto_cast.report.report import Column, Report, Table, columns, plain, said
-from pypto_cast.report.text_format import plural
+from pypto_cast.report.text_format import plural, printable
 from tiling.grid import Shape
 
-STANDING: Final = "cycles that upstream's scheduler counts; none was measured on a device"
+STANDINGS: Final = {
+    "tasks": "model tasks: cycles as the simulator of upstream's release 0.2.0 counts them; none "
+    "was measured on a device",
+    "latencies": "model latencies, for an opcode has no cycles by the model tasks: cycles that "
+    "upstream's scheduler counts; none was measured on a device",
+}
+"""By model, what the cycles rest on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,9 +29,11 @@ class KernelCandidate:
         rank: by cycles, from 1 on.
         varied: the line whose tile shape was varied; None: those of several lines.
         tiles: the tile shape that each line sets.
-        cycles: of all bodies, one after another, as upstream's scheduler counts them.
+        cycles: of all bodies, one after another, by the model that ranks.
         least_cycles: those that no plan goes below.
         tasks, leaves, busy_cores: of one run of each body.
+        moved_bytes: between GM and UB, in one run of each body.
+        pipe, pipe_cycles: the pipe with most work, and its cycles in all tasks.
         peak_ub_bytes, needed_ub_bytes: of the leaf that takes most.
         reason: its place, against the runner-up or the best.
     """
@@ -38,6 +46,9 @@ class KernelCandidate:
     tasks: int
     leaves: int
     busy_cores: int
+    moved_bytes: int
+    pipe: str
+    pipe_cycles: int
     peak_ub_bytes: int
     needed_ub_bytes: int
     reason: str = ""
@@ -49,19 +60,22 @@ class TunedKernel:
 
     Attributes:
         kernel, chip, release: that it was planned for.
+        model: that ranks: "tasks", or "latencies" where an opcode has no cycles by it.
         files: of the lines that set tile shapes.
         best: the tile shape of each line that sets one.
         candidates: that fit, the best first.
         present: the kernel as it stands; None where it does not fit.
         looked_at, combinations: candidates that were looked at, of all combinations of them.
-        planned, excluded, not_fitting: of those looked at; the cycles of excluded ones are not
-            below the best ones, by a bound.
+        planned, excluded, not_fitting: of those looked at, which they add up to; the cycles of
+            excluded ones are not below the best ones, by a bound.
+        left: candidates that were not looked at, as time was over.
         notes: on the search.
     """
 
     kernel: str
     chip: str
     release: str
+    model: str
     files: Mapping[int, str]
     best: Mapping[int, Shape]
     candidates: tuple[KernelCandidate, ...]
@@ -71,14 +85,20 @@ class TunedKernel:
     planned: int
     excluded: int
     not_fitting: int
+    left: int = 0
     notes: tuple[str, ...] = ()
 
     @property
+    def standing(self) -> str:
+        """The model that ranks, and what it rests on."""
+        return STANDINGS[self.model]
+
+    @property
     def lines(self) -> tuple[str, ...]:
-        """The lines to paste, with their places."""
+        """The lines to paste, each with its place in a comment."""
         return tuple(
-            f"{PurePath(self.files[line]).name}:{line}: "
             f"pypto.set_vec_tile_shapes({', '.join(map(str, tile))})"
+            f"  # {printable(PurePath(self.files[line]).name)}:{line}"
             for line, tile in self.best.items()
         )
 
@@ -93,7 +113,7 @@ class TunedKernel:
         }
         table = Table(
             key="candidates",
-            caption=f"{self.kernel} by its tile shapes; {STANDING}",
+            caption=f"{self.kernel} by its tile shapes; {self.standing}",
             columns=(
                 *columns(rank=""),
                 Column(key="tiles", heading="tile shapes"),
@@ -104,13 +124,13 @@ class TunedKernel:
         counted = (
             f"{self.looked_at:,} of {plural(self.combinations, 'combination')} looked at: "
             f"{self.planned:,} planned, {self.excluded:,} excluded by a bound of their cycles, "
-            f"{self.not_fitting:,} not planned or too large for UB"
+            f"{self.not_fitting:,} not planned or too large for UB; {self.left:,} left"
         )
         present = "does not fit" if self.present is None else f"{self.present.cycles:,} cycles"
         return Report(
             kind="tune-kernel",
             title=f"{self.kernel}: {plural(len(self.candidates), 'candidate')}",
-            standing=STANDING,
+            standing=self.standing,
             tables=(table,),
             totals=(
                 *plain(kernel=self.kernel, chip=self.chip, release=self.release),
@@ -118,7 +138,8 @@ class TunedKernel:
                 *plain(present_cycles=None if self.present is None else self.present.cycles),
                 *plain(looked_at=self.looked_at, combinations=self.combinations),
                 *plain(planned=self.planned, excluded=self.excluded),
-                *plain(not_fitting=self.not_fitting, not_measured=STANDING),
+                *plain(not_fitting=self.not_fitting, left=self.left, model=self.model),
+                *plain(not_measured=self.standing),
                 *(said(f"place {each.rank}", each.reason) for each in self.candidates[:3]),
                 said("best", "\n".join(self.lines)),
                 said("as it stands", present),

@@ -230,7 +230,11 @@ GROUPS: Final[Mapping[str, HintGroup]] = {
             kept=lambda value: value.value if isinstance(value, CompStage) else value,
             values=(range(6),),
         ),
-        compile_monitor_enable=_int(values=(range(3),)),
+        compile_monitor_enable=Hint(  # release 0.2.0 has a bool
+            expected="an int, True or False",
+            has_type=lambda value: _is_int(value) or _is_bool(value),
+            values=(range(3),),
+        ),
         compile_timeout=_int(values=_COUNT),
         compile_timeout_stage=_int(values=_COUNT),
         compile_monitor_print_interval=_int(values=_COUNT),

@@ -227,7 +227,7 @@ def are_known(given: Any) -> bool:
     """True if no number in nested lists is known only when the kernel runs."""
     if isinstance(given, (list, tuple)):
         return all(map(are_known, given))
-    return not isinstance(given, SymbolicScalar) or isinstance(scalar_of(given), int)
+    return not hasattr(given, "_scalar")
 
 
 def decided(condition: Scalar) -> bool:

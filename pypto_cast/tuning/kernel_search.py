@@ -1,19 +1,27 @@
-"""Ranks the tile shapes of a kernel's calls of `set_vec_tile_shapes` by planned cycles."""
+"""Ranks the tile shapes of a kernel's calls of `set_vec_tile_shapes` by planned cycles.
+
+Candidates are planned in the order of a bound of their cycles; when the next bound is not below the
+best, all that remain are excluded.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from ascend_kernels.schedule.planner.cycle_bound import CycleBound
+from ascend_kernels.schedule.line_work import line_work
+from ascend_kernels.schedule.planner.cycle_bound import LATENCIES, CycleBound
 from ascend_kernels.schedule.planner.tile_graph import KernelGraphs, PlanError
 from ascend_kernels.schedule.schedule import Schedule
-from ascend_kernels.schedule.task_times import body_runs, task_times
+from ascend_kernels.schedule.simulated_cycles import simulated_cycles
+from ascend_kernels.schedule.task_times import MODEL, body_runs, schedule_cycles, task_times
 from pypto_cast.call_sites import Place, caller, silenced
+from pypto_cast.kernel.fit import fit_report
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.kernel.tile_choice import TileCall, replaced_tiles
 from pypto_cast.kernel.tuned_kernel import KernelCandidate, TunedKernel, by_line
@@ -107,9 +115,9 @@ class _Search:
         ]
         self._graphs = kernel._graphs_of(recorded, marks)
         self._bound = CycleBound(self._graphs, current().chip.vector_cores)
-        self._until, self._left = time.monotonic() + seconds, 0
-        self._planned = self._excluded = self._not_fitting = self._looked_at = 0
-        self._failures: dict[Shape, str] = {}
+        self._until = time.monotonic() + seconds
+        self._planned = self._excluded = self._not_fitting = self._alike = self._unknown = 0
+        self._model = MODEL
 
     def _mark(self, tile: _MarkedTile) -> Shape:
         first = _MARKS + _AXES * self._calls.index(tile.call)
@@ -145,36 +153,43 @@ class _Search:
 
     def tuned(self) -> TunedKernel:
         """Vary the tile shape of each place, then take the best of each together."""
-        places = list(dict.fromkeys(each.place for each in self._calls))
-        shapes = {place: self._shapes(place) for place in places}
-        total, done = sum(map(len, shapes.values())), 0
+        own = {each.place: each.tile_shape for each in self._calls}
+        shapes = {
+            place: [*dict.fromkeys((tile, *self._shapes(place)))] for place, tile in own.items()
+        }
+        count, done = 1 + sum(len(each) - 1 for each in shapes.values()), 0
         present = self._candidate({}, None)
         found = [present] if present is not None else []
         best: dict[Place, Shape] = {}
-        for place in places:
-            own = self._best_of(place, shapes[place], done, total)
-            done += len(shapes[place])
-            found += own
-            if own:
-                best[place] = min(own, key=_order).tiles[place[1]]
-        if len(best) > 1:
-            self._looked_at += 1
+        for place, all_of_it in shapes.items():
+            others = all_of_it[1:]
+            varied = self._best_of(place, others, present, done, count)
+            done += len(others)
+            found += varied
+            if varied:
+                best[place] = min(varied, key=_order).tiles[place[1]]
+        if len(best) > 1 and len(found) > 1:
             together = self._candidate(best, None)
+            count += 1
             found += [together] if together is not None else []
         if not found:
-            text = next(iter(self._failures.values()), "no candidate was planned")
-            raise PlanError(
-                f"{self._name}: none of {plural(self._looked_at, 'tile shape')} looked at fits; "
-                f"the smallest, {list(next(iter(self._failures), ()))}: {text}"
-            )
+            raise PlanError(self._least_bad())
         unique = {tuple(each.tiles.items()): each for each in reversed(found)}
         ranked = sorted(unique.values(), key=_order)[: self._top]
         ranked, notes = self._confirmed(ranked)
-        if self._left:
+        looked_at = self._planned + self._excluded + self._not_fitting
+        if count > looked_at:
             notes.append(
-                f"time is over: {self._left:,} candidates were not planned, whose bound is below "
-                "the best; give more seconds"
+                f"{count - looked_at:,} candidates were left, whose bound is below the best; give "
+                "more seconds"
             )
+        if self._alike:
+            notes.append(
+                f"{self._alike:,} are taken not to fit: a smaller tile that cuts the tensors into "
+                "as many does not"
+            )
+        if self._unknown:
+            notes.append(f"{self._unknown:,} fit and have no cycles by this model")
         combinations = math.prod(map(len, shapes.values()))
         if any(len(each) >= self._most for each in shapes.values()):
             notes.append(f"of a call's tile shapes at most {self._most:,} are candidates")
@@ -182,16 +197,34 @@ class _Search:
             kernel=self._name,
             chip=current().chip.name,
             release=current().release,
+            model=self._model,
             files={each.line: each.file for each in self._calls},
             best=ranked[0].tiles,
             candidates=tuple(_reasoned(ranked)),
             present=present,
-            looked_at=self._looked_at,
+            looked_at=looked_at,
             combinations=combinations,
             planned=self._planned,
             excluded=self._excluded,
             not_fitting=self._not_fitting,
+            left=count - looked_at,
             notes=tuple(notes),
+        )
+
+    def _least_bad(self) -> str:
+        """The message of a search in which no candidate fits."""
+        text = f"{self._name}: none of {plural(self._not_fitting, 'tile shape')} looked at fits"
+        try:
+            report = fit_report(self._kernel, *self._arguments, **self._named)
+        except PlanError as error:
+            return f"{text}: {error}"
+        change = report.frees_most
+        if change is None:
+            return f"{text}; {report.needed_ub_bytes:,} B of {report.ub_bytes:,} B are needed"
+        verdict = "fits with" if change.fits else "is the least bad and needs"
+        return (
+            f"{text}; {change.text} {verdict} {change.needed_ub_bytes:,} B of "
+            f"{report.ub_bytes:,} B, and {report.culprit} owns most of it"
         )
 
     def _shapes(self, place: Place) -> list[Shape]:
@@ -200,49 +233,69 @@ class _Search:
         return tiles_within(shape, unit, current().chip.ub_bytes // itemsize, self._most)
 
     def _best_of(
-        self, place: Place, shapes: Sequence[Shape], done: int, total: int
+        self,
+        place: Place,
+        shapes: Sequence[Shape],
+        present: KernelCandidate | None,
+        done: int,
+        total: int,
     ) -> list[KernelCandidate]:
         """The candidates of a place, of which the best are planned, by their bound."""
+        model = self._model
         bounds = {each: self._bound.cycles(self._tile_of({place: each})) for each in shapes}
         found: list[KernelCandidate] = []
-        failed = 0
-        order = sorted(shapes, key=lambda each: (bounds[each], -math.prod(each), -each[-1]))
+        failed: dict[Shape, list[Shape]] = {}
+        failures = 0
+        order = sorted(shapes, key=lambda each: (bounds[each], math.prod(each), -each[-1]))
         for number, shape in enumerate(order):
-            least = min((each.cycles for each in found), default=math.inf)
-            if bounds[shape] >= least and len(found) >= self._top:
-                self._excluded += len(order) - number
-                self._looked_at += len(order) - number
+            fitting = [each.cycles for each in (*found, *([present] if present else []))]
+            least = min(fitting, default=math.inf)
+            is_shown = len(found) >= self._top or bounds[shape] >= 2 * least
+            is_over = bool(fitting) and time.monotonic() > self._until
+            if is_over or failures >= _MOST_FAILURES or (bounds[shape] >= least and is_shown):
+                self._excluded += sum(bounds[each] >= least for each in order[number:])
                 break
-            if found and time.monotonic() > self._until:
-                self._left += len(order) - number
-                break
-            self._looked_at += 1
-            made = self._candidate({place: shape}, place[1], bounds[shape])
-            found += [made] if made is not None else []
-            failed += made is None
             self._progress(done + number + 1, total)
-            if failed >= _MOST_FAILURES and not found:
-                break
+            tiles = tuple(map(_tiles, self._extents[place][0], shape))
+            if any(all(map(int.__le__, each, shape)) for each in failed.get(tiles, ())):
+                self._not_fitting += 1
+                self._alike += 1
+                continue
+            made = self._candidate({place: shape}, place[1], bounds[shape])
+            if self._model != model:
+                return self._best_of(place, shapes, None, done, total)
+            if made is not None:
+                found.append(made)
+            else:
+                failed.setdefault(tiles, []).append(shape)
+                failures += not found
         self._progress(done + len(shapes), total)
         return found
 
     def _candidate(
         self, tiles: Tiles, varied: int | None, bound: int | None = None
     ) -> KernelCandidate | None:
-        """The candidate as planned; None where it does not fit, or is not planned."""
+        """The candidate as planned; None where it does not fit, or is not planned.
+
+        The first that is planned without cycles has all ranked by latencies.
+        """
         graphs = self.graphs(tiles)
         try:
             schedule = self._kernel._planned_of(graphs, self._tensors)
-        except PlanError as error:
+        except PlanError:
             self._not_fitting += 1
-            least = min((*self._failures, *tiles.values()), key=math.prod, default=())
-            if least in tiles.values():
-                self._failures = {least: str(error)}
             return None
-        self._planned += 1
         if bound is None:
             bound = self._bound.cycles(self._tile_of(tiles))
-        return _made(schedule, self._all(tiles), varied, bound)
+        found = _made(schedule, self._all(tiles), varied, bound, self._model)
+        if found is None and not self._planned:
+            self._model = LATENCIES
+            self._bound = CycleBound(self._graphs, current().chip.vector_cores, LATENCIES)
+            self._not_fitting = self._alike = 0
+            return self._candidate(tiles, varied)
+        self._planned += 1
+        self._unknown += found is None
+        return found
 
     def _all(self, tiles: Tiles) -> dict[int, Shape]:
         found = {each.line: tiles.get(each.place, each.tile_shape) for each in self._calls}
@@ -262,9 +315,11 @@ class _Search:
             try:
                 with replaced_tiles(tiles):
                     schedule = self._kernel.schedule(*self._arguments, **self._named)
-                found = _made(schedule, each.tiles, each.varied, each.least_cycles)
+                found = _made(schedule, each.tiles, each.varied, each.least_cycles, self._model)
             except ValueError as error:
                 notes.append(f"{by_line(each.tiles)} is left out: {error}")
+                continue
+            if found is None:
                 continue
             if found != each:
                 notes.append(f"with {by_line(each.tiles)} the kernel runs other operations")
@@ -316,17 +371,37 @@ def _largest(events: Iterable[object], place: Place) -> tuple[Shape, int]:
     return tuple(lengths), min(itemsizes, default=1)
 
 
+def _tiles(extent: int, length: int) -> int:
+    return -(-extent // length)
+
+
 def _made(
-    schedule: Schedule, tiles: Mapping[int, Shape], varied: int | None, bound: int
-) -> KernelCandidate:
-    cycles = tasks = busy = 0
+    schedule: Schedule, tiles: Mapping[int, Shape], varied: int | None, bound: int, model: str
+) -> KernelCandidate | None:
+    """The figures of a schedule; None where it has no cycles by the model."""
+    tasks, busy, latencies = 0, 0, 0
     for place, runs in body_runs(schedule.steps).items():
         body = schedule.bodies[place]
-        times = task_times(schedule, body)
-        cycles += (1 if runs is None else runs) * max((each.end_cycle for each in times), default=0)
-        tasks += sum(each.leaf is not None for each in body.tasks)
-        cores = {each.core for each in times if each.end_cycle > each.start_cycle}
-        busy = max(busy, len(cores))
+        count = sum(each.leaf is not None for each in body.tasks)
+        tasks += count
+        if model == LATENCIES:
+            times = task_times(schedule, body)
+            ends = [each.end_cycle for each in times]
+            latencies += (1 if runs is None else runs) * max(ends, default=0)
+            count = len({each.core for each in times if each.end_cycle > each.start_cycle})
+        busy = max(busy, min(count, current().chip.vector_cores))
+    cycles = latencies if model == LATENCIES else schedule_cycles(schedule).cycles
+    if cycles is None:
+        return None
+    leaves = Counter(each.leaf for body in schedule.bodies for each in body.tasks)
+    pipes: Counter[str] = Counter()
+    for number, leaf in enumerate(schedule.leaves):
+        for each in leaf.operations:
+            if each.flag is None:
+                known = each.latency if model == LATENCIES else simulated_cycles(each)
+                pipes[each.pipe] += leaves[number] * (known or 0)
+    ((pipe, pipe_cycles),) = pipes.most_common(1) or [("", 0)]
+    work = line_work(schedule.leaves, schedule.bodies)
     return KernelCandidate(
         rank=0,
         varied=varied,
@@ -336,6 +411,9 @@ def _made(
         tasks=tasks,
         leaves=len(schedule.leaves),
         busy_cores=busy,
+        moved_bytes=sum(each.copied_bytes * each.tasks for each in work),
+        pipe=pipe,
+        pipe_cycles=pipe_cycles,
         peak_ub_bytes=schedule.peak_ub_bytes,
         needed_ub_bytes=schedule.needed_ub_bytes,
     )
@@ -362,14 +440,18 @@ def _reason(each: KernelCandidate, other: KernelCandidate | None, rank: str) -> 
     apart = each.cycles - other.cycles
     against = f"{abs(apart):,} cycles {'more' if apart > 0 else 'less'} than" if apart else "as"
     causes = [
-        f"{mine:,} {name} instead of {theirs:,}"
+        (mine / max(theirs, 1), f"{mine:,} {name} instead of {theirs:,}")
         for name, mine, theirs in (
             ("tasks", each.tasks, other.tasks),
-            ("busy cores", each.busy_cores, other.busy_cores),
-            ("leaves", each.leaves, other.leaves),
-            ("cycles at least", each.least_cycles, other.least_cycles),
+            ("bytes moved", each.moved_bytes, other.moved_bytes),
+            (f"cycles of {each.pipe}", each.pipe_cycles, other.pipe_cycles),
         )
         if mine != theirs
     ]
-    because = ", ".join(causes) or "the longer last axis is first"
+    if each.busy_cores != other.busy_cores:
+        text = f"{each.busy_cores} busy cores instead of {other.busy_cores}"
+        causes.append((other.busy_cores / max(each.busy_cores, 1), text))
+    causes.sort(reverse=apart > 0)  # what decides is what differs most in this sense
+    because = ", ".join(text for _, text in causes)
+    because = because or ("other leaves" if apart else "the longer last axis is first")
     return f"{words}; {against} place {rank}: {because}"

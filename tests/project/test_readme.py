@@ -142,7 +142,17 @@ def test_a_translation_has_the_headings_and_the_code_of_the_page(page: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "name", ["index", "concepts", "kernel_tasks", "fidelity", "device", "device_owners", "testing"]
+    "name",
+    [
+        "index",
+        "concepts",
+        "operations_to_tasks",
+        "kernel_tasks",
+        "fidelity",
+        "device",
+        "device_owners",
+        "testing",
+    ],
 )
 def test_there_is_a_translation(name: str) -> None:
     assert DOCS / f"{name}.zh.md" in TRANSLATED

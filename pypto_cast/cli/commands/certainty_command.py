@@ -38,14 +38,17 @@ SEPARATOR: Final = "::"
 
 
 @contextlib.contextmanager
-def errors_at_lines(path: Path) -> Iterator[None]:
+def errors_at_lines(path: Path, when: str = "a kernel of it runs") -> Iterator[None]:
     """Name the line of a file that raises, where the error does not name one itself.
 
     Raises:
-        ValueError: file, line, and the exception that was raised there.
+        ValueError: file, line, and the exception that was raised there; or the file ends the
+            program, `when` it may not.
     """
     try:
         yield
+    except SystemExit as ended:
+        raise ValueError(f"{path} ends the program, with {ended.code}, as {when}") from None
     except (PlanError, MemoryError):
         raise
     except Exception as error:
@@ -58,6 +61,20 @@ def errors_at_lines(path: Path) -> Iterator[None]:
         text = error.msg if isinstance(error, SyntaxError) else str(error)
         raised = f"{type(error).__name__}: {text}" if text else type(error).__name__
         raise ValueError(f"{path}:{lines[-1]}: {raised}") from error
+
+
+def file_and_name(text: str) -> tuple[Path, str]:
+    """The two parts of FILE::KERNEL.
+
+    Raises:
+        ValueError: one is missing.
+    """
+    file, separator, name = text.rpartition(SEPARATOR)
+    if not separator or not file or not name:
+        raise ValueError(
+            f"a kernel is named FILE{SEPARATOR}KERNEL, as quant.py::quant; got {text!r}"
+        )
+    return Path(file), name
 
 
 def kernel_named(text: str) -> tuple[Path, Kernel]:
@@ -73,22 +90,15 @@ def kernel_named(text: str) -> tuple[Path, Kernel]:
         ValueError: as `regular`, a file that raises or ends the program, or no such kernel in it;
             the text names those that are.
     """
-    file, separator, name = text.rpartition(SEPARATOR)
-    if not separator or not file or not name:
-        raise ValueError(
-            f"a kernel is named FILE{SEPARATOR}KERNEL, as quant.py::quant; got {text!r}"
-        )
-    path = regular(Path(file), most_bytes=MOST_DOCUMENT_BYTES)
+    file, name = file_and_name(text)
+    path = regular(file, most_bytes=MOST_DOCUMENT_BYTES)
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such file")
     root, name_of_module = module_name(path)
     # Last, as a file of the user's may be called select.py; for good, as a kernel may import.
     sys.path += [x for x in (str(root), str(path.resolve().parent)) if x not in sys.path]
-    try:
-        with errors_at_lines(path):
-            found = runpy.run_path(str(path), run_name=name_of_module)
-    except SystemExit as ended:
-        raise ValueError(f"{path} ends the program, with {ended.code}, as it is imported") from None
+    with errors_at_lines(path, "it is imported"):
+        found = runpy.run_path(str(path), run_name=name_of_module)
     kernels = {name: value for name, value in found.items() if isinstance(value, Kernel)}
     if name not in kernels:
         listed = ", ".join(kernels) or "none, at the level of the module"
@@ -194,7 +204,7 @@ def run_certainty(
     """
     for path in (html, bounds):
         if path is not None:
-            check_free(path, force=force, inputs=[inputs])
+            check_free(path, force=force, inputs=[inputs, file_and_name(kernel)[0]])
     check_apart([html, bounds])
     if html is not None:
         check_pages()
@@ -208,7 +218,7 @@ def run_certainty(
         arguments, others = saved_arguments(found, inputs)
         with errors_at_lines(file):
             certainty = found.certainty(*arguments, **others)
-        tried = found.remedies(*arguments, most=what_if, **others) if what_if else ()
+            tried = found.remedies(*arguments, most=what_if, **others) if what_if else ()
     if html is not None:
         certainty.html(html, replace=force)
     if bounds is not None:

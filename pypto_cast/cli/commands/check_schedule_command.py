@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import tempfile
 import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import numpy as np
 import typer
 
 from ascend_kernels.schedule.schedule import EventReuseWarning, NotExecutedError, Schedule
-from pypto_cast.cli.app import Json, refuse_unread
-from pypto_cast.cli.commands.certainty_command import SEPARATOR, kernel_named, saved_arguments
+from pypto_cast.cli.app import ChipName, Json, refuse_unread
+from pypto_cast.cli.commands.certainty_command import (
+    SEPARATOR,
+    errors_at_lines,
+    kernel_named,
+    saved_arguments,
+)
 from pypto_cast.cli.commands.compile_command import (
     Inputs,
     Python,
@@ -23,6 +30,8 @@ from pypto_cast.cli.commands.compile_command import (
 from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.kernel.schedule_report import counted, figures
+from pypto_cast.options.context import current, options
+from pypto_cast.options.releases import RELEASE_NAMES, ReleaseName
 from pypto_cast.report import terminal
 from pypto_cast.report.report import Report, plain
 from pypto_cast.report.text_format import plural, printable
@@ -53,6 +62,15 @@ def run_check_schedule(
     ] = None,
     inputs: Inputs = None,
     shape: Shapes = None,
+    release: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help=f"Compare with this one's results: {', '.join(RELEASE_NAMES)}; the wheel's own "
+            "if not set.",
+        ),
+    ] = None,
+    chip: ChipName = None,
     python: Python = "python3",
     seconds: Seconds = SECONDS,
     strict: Annotated[bool, typer.Option("--strict", help="Treat a doubt as an error.")] = False,
@@ -70,10 +88,16 @@ def run_check_schedule(
         raise ValueError(f"--kernel is of --upstream-dump; {compiled} is compared with itself")
     if upstream_dump is not None:
         reason = "of a dump, which is compiled; --inputs says its open shapes"
-        refuse_unread(context, ("shape", "python", "seconds"), reason)
+        refuse_unread(context, ("shape", "release", "chip", "python", "seconds"), reason)
     named = kernel if kernel is not None and SEPARATOR not in kernel else None
     judge = compiled if kernel is None else kernel
     file, found = None, None
+    # Before anything is compiled: the options say what there is.
+    with options(release=cast(ReleaseName | None, release), chip=chip):
+        asked = {"release": (release, current().release), "chip": (chip, current().chip.name)}
+    executed_as: dict[str, Any] = {
+        key: known for key, (given, known) in asked.items() if given is not None
+    }
     if judge is not None and named is None:
         with as_pypto(replace_installed=True):
             file, found = kernel_named(judge)
@@ -89,9 +113,10 @@ def run_check_schedule(
             name = compiled.rpartition(SEPARATOR)[2]
             tensors, others = arguments_of(found, inputs, shape or [])
             compile_kernel(file, name, tensors, dump, python=python, seconds=seconds, others=others)
-            schedule = read_schedule(dump, named)
+            schedule = dataclasses.replace(read_schedule(dump, named), **executed_as)
     arrays, numbers = _given(schedule, found, inputs)
-    unknown = () if found is None else unknown_lines(schedule, found, arrays, numbers)
+    with contextlib.nullcontext() if file is None else errors_at_lines(file):
+        unknown = () if found is None else unknown_lines(schedule, found, arrays, numbers)
     notes = [f"the dump knows no operation of {', '.join(unknown)}"] if unknown else []
     wrong = None
     doubts: list[str] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +16,7 @@ from pypto_cast.kernel.jit import Kernel
 from pypto_cast.kernel.schedule_report import counted, figures
 from pypto_cast.report import terminal
 from pypto_cast.report.report import Report, plain
+from pypto_cast.report.text_format import shape_named
 from pypto_cast.tensors.array_files import npz_arrays, with_dtype
 from pypto_cast.upstream.import_alias import as_pypto
 from pypto_cast.upstream.schedule_reader import read_schedule
@@ -129,7 +131,7 @@ def declared_of(
 
 def _named_shape(text: str) -> tuple[str, tuple[int, ...]]:
     name, _, numbers = text.partition("=")
-    shape = tuple(int(each) if each.isdecimal() else 0 for each in numbers.split(","))
-    if not name or not all(shape):
-        raise ValueError(f"--shape is NAME=N,N of 1 or more, as x=1024,256; got {text!r}")
-    return name, shape
+    with contextlib.suppress(ValueError):
+        if name:
+            return name, shape_named(numbers)
+    raise ValueError(f"--shape is NAME=N,N of 1 or more, as x=1024,256; got {text!r}")

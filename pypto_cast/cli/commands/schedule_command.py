@@ -15,7 +15,12 @@ from ascend_kernels.schedule.planner.ub_overflow import UBOverflowError
 from ascend_kernels.schedule.schedule import Schedule
 from ascend_kernels.schedule.task_trace import schedule_perfetto
 from pypto_cast.cli.app import ChipName, Force, Json, refuse_unread
-from pypto_cast.cli.commands.certainty_command import SEPARATOR, errors_at_lines, kernel_named
+from pypto_cast.cli.commands.certainty_command import (
+    SEPARATOR,
+    errors_at_lines,
+    file_and_name,
+    kernel_named,
+)
 from pypto_cast.cli.commands.compile_command import Inputs, Shapes, declared_of
 from pypto_cast.kernel.fit import FitReport, fit_report
 from pypto_cast.kernel.jit import Kernel
@@ -27,7 +32,7 @@ from pypto_cast.options.releases import RELEASE_NAMES, ReleaseName
 from pypto_cast.report import terminal
 from pypto_cast.report.page import check_pages, page_html
 from pypto_cast.report.report import plain
-from pypto_cast.report.text_format import printable, tile_named, written
+from pypto_cast.report.text_format import plural, printable, tile_named, written
 from pypto_cast.tensors.array_files import check_apart, check_free, output_file
 from pypto_cast.tensors.tensor import tensor
 from pypto_cast.upstream.import_alias import as_pypto
@@ -176,7 +181,10 @@ def run_schedule(
         refuse_unread(context, unread, "of a dump, which is made")
     if against:
         refuse_unread(context, ("output",), "with --against; it is of one schedule")
-    given = [each for each in (inputs,) if each is not None]
+    compared = [each for each in against or () if SEPARATOR in each]
+    kernels = [each for each in (planned, *compared) if each is not None]
+    files = [file_and_name(each)[0] for each in kernels]
+    given = [each for each in (inputs, upstream_dump, *files) if each is not None]
     check_apart([html, output])
     for path in (html, output):
         if path is not None:
@@ -196,14 +204,14 @@ def run_schedule(
     code = 0
     if against:
         name, other = asked.against(against)
-        compared = ScheduleDiff(
+        diff = ScheduleDiff(
             first=asked.schedule(),
             second=other.schedule(),
             first_name=asked.name,
             second_name=name,
         )
-        told, trace = compared.report, None
-        code = 0 if compared.is_equal else _DIFFERENT
+        told, trace = diff.report, None
+        code = 0 if diff.is_equal else _DIFFERENT
     else:
         try:
             schedule = asked.schedule()
@@ -216,8 +224,8 @@ def run_schedule(
             if fail_over_ub and schedule.peak_ub_bytes > chip_named(schedule.chip).ub_bytes:
                 code = _OVER_UB
     with (
-        output_file(html, force=force, inputs=[]) as page,
-        output_file(output, force=force, inputs=[]) as file,
+        output_file(html, force=force, inputs=given) as page,
+        output_file(output, force=force, inputs=given) as file,
     ):
         if page is not None:
             page.write(page_html(told).encode())
@@ -247,6 +255,8 @@ def _tiles_named(
         # Those of a line last: they count before those of a rank.
         for text in sorted(texts, key=lambda each: "=" in each):
             line, separator, shape = text.rpartition("=")
+            if separator and not line.isdecimal():
+                raise ValueError(f"--tile is [LINE=]N,N, as 14=32,256; got {text!r}")
             tile = tile_named(shape)
             found = [
                 each
@@ -254,7 +264,7 @@ def _tiles_named(
                 if (str(each.line) == line if separator else len(each.tile_shape) == len(tile))
             ]
             if not found:
-                missing = f"line {line}" if separator else f"{len(tile)} dimensions"
+                missing = f"line {line}" if separator else plural(len(tile), "dimension")
                 listed = "; ".join(map(str, calls)) or "none"
                 raise ValueError(
                     f"--tile {text}: {kernel.signature.kernel} sets no tile shape of {missing}; "

@@ -15,7 +15,11 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
 from pypto_cast.cli.app import ChipName, Facts, Json, Mode, refuse_unread
-from pypto_cast.cli.commands.certainty_command import kernel_named
+from pypto_cast.cli.commands.certainty_command import (
+    errors_at_lines,
+    file_and_name,
+    kernel_named,
+)
 from pypto_cast.cli.commands.compile_command import Inputs, declared_of
 from pypto_cast.dtypes.names import dtype_named, mode_named, satmode_named
 from pypto_cast.kernel.tuned_kernel import TunedKernel
@@ -73,7 +77,7 @@ def run_tune(
         typer.Option(metavar="NAME", help=f"Of a kernel: one of {', '.join(RELEASE_NAMES)}."),
     ] = "head",
     seconds: Annotated[
-        float, typer.Option(min=1, metavar="N", help="Of a kernel: limit of time in seconds.")
+        float, typer.Option(metavar="N", help="Of a kernel: limit of time in seconds, 1 or more.")
     ] = 60,
     write: Annotated[
         bool, typer.Option("--write", help="Of a kernel: print the lines to paste, alone.")
@@ -137,6 +141,10 @@ def run_tune(
     if tuned is not None:
         if top < 1:
             raise ValueError(f"--top is the number of candidates to show, 1 or more; got {top}")
+        if not seconds >= 1:
+            raise ValueError(f"--seconds is a limit of time of 1 or more; got {seconds}")
+        if as_json and write:
+            raise ValueError("--json and --write exclude each other; choose one")
         refuse_unread(context, _OF_A_CAST, f"beside {tuned}, whose operations say it")
         found_kernel = _tuned_kernel(
             tuned,
@@ -231,14 +239,14 @@ def _tuned_kernel(
     force: bool,
     as_json: bool,
 ) -> TunedKernel:
-    if output is not None:
-        check_free(output, force=force, inputs=[each for each in (inputs,) if each is not None])
+    read = [each for each in (file_and_name(named)[0], inputs) if each is not None]
+    _check_outputs([] if output is None else [output], None, read, force=force)
     bar = (TextColumn("tune"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with as_pypto(replace_installed=True), options(release=release, chip=chip):
-        _, kernel = kernel_named(named)
+        file, kernel = kernel_named(named)
         declared, others = declared_of(kernel, inputs, shapes)
         tensors = tuple(tensor(extents, dtype) for extents, dtype in declared)
-        with terminal.progress(*bar) as shown:
+        with errors_at_lines(file), terminal.progress(*bar) as shown:
             task = shown.add_task("", total=None)
             found = tune_kernel(
                 kernel,
@@ -249,8 +257,8 @@ def _tuned_kernel(
                 progress=lambda done, total: shown.update(task, completed=done, total=total),
             )
     if output is not None:
-        with new_file(output, force=force, inputs=[]) as file:
-            file.write(json_text(found.report).encode())
+        with new_file(output, force=force, inputs=read) as written_to:
+            written_to.write(json_text(found.report).encode())
     return found
 
 
@@ -258,7 +266,7 @@ def _show_kernel(
     found: TunedKernel, output: Path | None, *, is_written: bool, as_json: bool
 ) -> None:
     if is_written and not as_json:
-        sys.stdout.write("".join(f"{printable(line)}\n" for line in found.lines))
+        sys.stdout.write("".join(f"{line}\n" for line in found.lines))
         return
     notes = written([] if output is None else [output])
     terminal.show(dataclasses.replace(found.report, notes=notes), as_json=as_json)

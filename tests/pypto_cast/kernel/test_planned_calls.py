@@ -23,6 +23,7 @@ Floats96 = pypto.Tensor[[96, 512], pypto.DT_FP32]
 Half = pypto.Tensor[[64, 384], pypto.DT_FP32]
 Cube = pypto.Tensor[[8, 8, 16], pypto.DT_FP32]
 Row = pypto.Tensor[[64], pypto.DT_FP32]
+LongRow = pypto.Tensor[[128], pypto.DT_FP32]
 Any2D = pypto.Tensor[[...], pypto.DT_FP32]
 
 
@@ -316,6 +317,12 @@ def sums_of_a_row(x: Row, y: Row) -> None:
     y[:] = pypto.cumsum(x, 0)
 
 
+@pypto.frontend.jit
+def joined(x: Row, y: Row, z: LongRow) -> None:
+    pypto.set_vec_tile_shapes(64)
+    z[:] = pypto.concat([x, y])
+
+
 UNPLANNED: Mapping[Kernel, str] = {
     reshaped_argument: r"RESHAPE at .*:\d+: gives z, which no task writes",
     only_reshaped: r"RESHAPE at .*:\d+: gives z, which no task writes",
@@ -324,6 +331,7 @@ UNPLANNED: Mapping[Kernel, str] = {
     whole_after_part: r"assignment at .*:\d+ in whole_after_part: y has parts written before",
     turned_and_read: r"TRANSPOSE_MOVEOUT at .*:\d+: a result that lies in two tensors",
     powers: r"exp2 at .*:\d+ in powers: 0.2.0, .* refuses DT_FP32 of 1 dimensions",
+    joined: r"concat at .*:\d+ in joined: 0.2.0, .* refuses DT_FP32 of 1 dimensions",
     quotient: r"div at .*:\d+ in quotient: 0.2.0, .* refuses DT_INT32 of 2 dimensions",
     partly: r"assignment at .*:\d+ in partly: of what y is given only \[40, 768\] hold data",
     sums_of_a_row: r"cumsum at .*:\d+ in sums_of_a_row: planned of FP32 in two dimensions",

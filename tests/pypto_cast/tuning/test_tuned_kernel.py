@@ -14,9 +14,10 @@ from support.programs.upstream_dumps import DUMPS
 import pypto_cast as pypto
 from ascend_kernels.schedule.planner.cycle_bound import CycleBound
 from ascend_kernels.schedule.planner.tile_graph import PlanError
+from ascend_kernels.schedule.task_times import schedule_cycles
 from pypto_cast.cli.commands.certainty_command import kernel_named
 from pypto_cast.kernel.tile_choice import replaced_tiles, tile_calls
-from pypto_cast.tuning.kernel_search import _made, _Search, tune_kernel
+from pypto_cast.tuning.kernel_search import _Search, tune_kernel
 from tiling.search import tiles_within
 
 __all__ = ["command"]
@@ -95,7 +96,7 @@ def test_replaced_graphs_are_those_recorded_anew_and_not_below_the_bound(
             continue
         planned += 1
         bound = CycleBound(anew, 48).cycles()
-        assert 0 <= bound <= _made(schedule, {}, None, bound).cycles
+        assert 0 <= bound <= schedule_cycles(schedule).cycles
     assert planned
 
 
@@ -114,7 +115,7 @@ def test_no_random_tile_shape_is_below_the_bound_or_the_best(name: str) -> None:
                 continue
             graphs = kernel._graphs_of(*_recorded(kernel, tensors))
         bound = CycleBound(graphs, 48).cycles()
-        assert bound <= _made(schedule, {}, None, 0).cycles
+        assert bound <= schedule_cycles(schedule).cycles
 
 
 def _recorded(kernel: Any, tensors: list[Any]) -> tuple[Any, Any]:
@@ -137,7 +138,7 @@ def test_the_best_is_planned_and_the_kernel_stays(file: Path) -> None:
     assert all(each.reason for each in found.candidates)
     assert kernel.schedule(*tensors) is before
     tile = ", ".join(map(str, found.best[8]))
-    assert found.lines == (f"kernels.py:8: pypto.set_vec_tile_shapes({tile})",)
+    assert found.lines == (f"pypto.set_vec_tile_shapes({tile})  # kernels.py:8",)
     assert found._repr_html_().startswith("<div")
 
 

@@ -98,8 +98,12 @@ def test_cube_tiles_matrix_sizes_and_labels() -> None:
     pypto.set_matrix_size([128, 64, 32])
     assert pypto.get_current_scope().get_matrix_size() == [128, 64, 32]
     pypto.set_semantic_label("Query_Linear")
+    pypto.set_host_options(compile_monitor_enable=True)  # of 0.2.0; an int in later releases
+    assert pypto.get_host_options() == {"compile_monitor_enable": True}
     pypto.set_host_options(compile_stage=pypto.CompStage.EXECUTE_GRAPH, compile_timeout=9)
-    assert pypto.get_host_options() == {"compile_stage": 3, "compile_timeout": 9}
+    assert pypto.get_host_options() == {
+        **{"compile_monitor_enable": True, "compile_stage": 3, "compile_timeout": 9}
+    }
     assert pypto.get_current_scope().get_options("host") == pypto.get_host_options()
     pypto.experimental.set_operation_options(combine_axis=False)
     assert pypto.experimental.get_operation_options() == {"combine_axis": False}

@@ -2,8 +2,9 @@
 
 The cases are a file of JSON: a list of objects with `name`, `tensors` ([[name, dtype, shape]]),
 `tile` and `body`, a statement. The second file gets a list with, for each, the operations after
-pass 01 as [opcode, dtypes of the inputs] and the error, if there is one. TILE_FWK_OUTPUT_DIR names
-the folder of the dumps.
+pass 01 as [opcode, dtypes of the inputs], the error, if there is one, and what was logged. Each has
+a process of its own, forked behind the imports: a refusal leaves half a kernel behind.
+TILE_FWK_OUTPUT_DIR names the folder of the dumps.
 """
 
 import importlib.util
@@ -60,15 +61,34 @@ def operations(path):
             yield each["opcode"], [NAMES.get(tensors[i], "?") for i in each["ioperands"]]
 
 
-seen, results = set(), []
-for number, case in enumerate(json.loads(Path(sys.argv[1]).read_text())):
+def compile_one(number, case, folder):
+    os.environ["TILE_FWK_OUTPUT_DIR"] = str(folder)
     error = ""
     try:
         kernel_of(number, case)(*(torch.zeros(s, dtype=TORCH[d]) for _, d, s in case["tensors"]))
     except Exception as raised:
-        error = str(raised)
-    after = set(FOLDER.glob("**/Pass_01_AutoCast/After*.json")) - seen
-    seen |= after
-    found = [each for path in sorted(after) for each in operations(path)]
-    results.append({"name": case["name"], "operations": found, "error": error})
+        error = f"{type(raised).__name__}: {raised}"
+    after = sorted(folder.glob("**/Pass_01_AutoCast/After*.json"))
+    found = [each for path in after for each in operations(path)]
+    result = {"name": case["name"], "operations": found, "error": error}
+    (folder / "result.json").write_text(json.dumps(result))
+
+
+importlib.import_module("pypto")
+results = []
+for number, case in enumerate(json.loads(Path(sys.argv[1]).read_text())):
+    folder = FOLDER / f"case_{number}"
+    folder.mkdir()
+    process = os.fork()
+    if not process:
+        with (folder / "log").open("w") as log:
+            os.dup2(log.fileno(), 1)
+            os.dup2(log.fileno(), 2)
+        compile_one(number, case, folder)
+        os._exit(0)
+    _, status = os.waitpid(process, 0)
+    result = {"name": case["name"], "operations": [], "error": f"the process died: {status}"}
+    if status == 0:
+        result = json.loads((folder / "result.json").read_text())
+    results.append({**result, "log": (folder / "log").read_text(errors="replace")})
 Path(sys.argv[2]).write_text(json.dumps(results))
