@@ -77,6 +77,8 @@ class Schedule:
         leaves: the tile programs, each of one core.
         bodies: the tasks, an entry for each loop body, path and unroll factor.
         steps: the control flow over bodies.
+        simplified: what was planned by a rule that is applied in part, so that upstream's may be
+            another, each with its leaf.
 
     Raises:
         ValueError: a part refers to another that is not there; names the part.
@@ -90,6 +92,7 @@ class Schedule:
     leaves: tuple[Leaf, ...]
     bodies: tuple[Body, ...]
     steps: tuple[ControlStep, ...]
+    simplified: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -345,6 +348,7 @@ class Schedule:
             f"{self.kernel}: {self.origin}{passes} for {self.chip}; UB "
             f"{self.peak_ub_bytes} B as allocated, {self.needed_ub_bytes} B needed"
         ]
+        lines += [f"  simplified: {each}" for each in self.simplified]
         for parameter in self.parameters:
             use = " and ".join(
                 word

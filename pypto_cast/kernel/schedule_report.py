@@ -56,6 +56,9 @@ def schedule_report(schedule: Schedule) -> Report:
             Fact(key="origin", value=schedule.origin, label="origin"),
             Fact(key="release", value=schedule.release or None, label="release"),
             Fact(key="chip", value=schedule.chip, label="chip"),
+            Fact(
+                key="simplified", value="; ".join(schedule.simplified) or None, label="simplified"
+            ),
             Fact(key="leaves", value=found["leaves"], label="leaves"),
             Fact(key="tasks", value=found["tasks"], label="tasks, of one iteration"),
             Fact(key="tasks_in_all", value=in_all, label="tasks, in all"),

@@ -113,6 +113,11 @@ def _planned(
         leaves=tuple(each.leaf for each in leaves),
         bodies=bodies,
         steps=steps,
+        simplified=tuple(
+            f"leaf {place}: {each.simplified}"
+            for place, each in enumerate(leaves)
+            if each.simplified
+        ),
     )
 
 

@@ -31,12 +31,14 @@ class LeafGraph:
             GM that the leaf does not both write and read.
             Parts that are assembled, and views, are tensors of their own in one buffer.
         gm_tensors: of each access of the operations, a number of the tensor in GM.
+        guessed: the buffers whose numbers upstream may give otherwise.
     """
 
     operations: tuple[TileOperation, ...]
     reads: Numbers
     writes: Numbers
     gm_tensors: tuple[int, ...] = ()
+    guessed: frozenset[int] = frozenset()
 
     @classmethod
     def of(cls, operations: Sequence[TileOperation], gm_tensors: Sequence[int] = ()) -> LeafGraph:
@@ -73,7 +75,7 @@ class LeafGraph:
         )
 
     def renumbered(self) -> LeafGraph:
-        """The same with buffers numbered from 0 as they are first used."""
+        """The same with buffers numbered from 0 as they are first used, and none guessed."""
         used = dict.fromkeys(
             each.buffer
             for operation in self.operations
@@ -92,7 +94,12 @@ class LeafGraph:
             replace(each, inputs=anew(each.inputs), outputs=anew(each.outputs))
             for each in self.operations
         )
-        return replace(self, operations=tuple(operations))
+        return replace(self, operations=tuple(operations), guessed=frozenset())
+
+    def is_numbered_as(self, other: LeafGraph) -> bool:
+        """True if the numbers of an equal leaf differ by one constant."""
+        pairs = zip(self.buffer_bytes, other.buffer_bytes, strict=True)
+        return len({one - number for one, number in pairs}) <= 1
 
     @property
     def writers(self) -> dict[int, tuple[int, ...]]:

@@ -5,14 +5,19 @@ A short file: it only puts the stages in a row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ascend_kernels.schedule.parts import Leaf
-from ascend_kernels.schedule.planner.addresses import Copy, issued, with_lives
+from ascend_kernels.schedule.planner.addresses import Copy, IssuedLeaf, issued, with_lives
 from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
 from ascend_kernels.schedule.planner.order import first_order
-from ascend_kernels.schedule.planner.shared_buffers import allocation_order, with_shared_buffers
+from ascend_kernels.schedule.planner.shared_buffers import (
+    allocation_order,
+    other_allocation_orders,
+    with_shared_buffers,
+)
 from ascend_kernels.schedule.planner.syncs import with_syncs
+from ascend_kernels.schedule.planner.ub_overflow import UBOverflowError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,10 +27,12 @@ class PlannedLeaf:
     Attributes:
         leaf: with addresses and syncs; its copies are numbered in the order of issue.
         copies: of each, the access of the operations that were given, or the place of a spill.
+        simplified: the rule that is applied in part, and where; "" if none is.
     """
 
     leaf: Leaf
     copies: tuple[Copy, ...]
+    simplified: str = ""
 
 
 def plan_leaf(name: str, graph: LeafGraph, ub_bytes: int) -> PlannedLeaf:
@@ -42,8 +49,7 @@ def plan_leaf(name: str, graph: LeafGraph, ub_bytes: int) -> PlannedLeaf:
             operation and its line.
     """
     shared = with_shared_buffers(graph)
-    order = first_order(shared, allocation_order(shared))
-    found = issued(shared, order, ub_bytes)
+    found = issued(shared, first_order(shared, allocation_order(shared)), ub_bytes)
     tensors = [each.tensor for each in found.copies]
     operations = with_syncs(found.operations, found.buffers, tensors)
     return PlannedLeaf(
@@ -54,4 +60,25 @@ def plan_leaf(name: str, graph: LeafGraph, ub_bytes: int) -> PlannedLeaf:
             buffers=with_lives(found.buffers, operations),
         ),
         copies=found.copies,
+        simplified=_simplified(shared, found, ub_bytes),
     )
+
+
+def _simplified(graph: LeafGraph, found: IssuedLeaf, ub_bytes: int) -> str:
+    """The first operation whose results may lie elsewhere, as their numbers are not followed."""
+    for operation, allocations in other_allocation_orders(graph):
+        try:
+            other = issued(graph, first_order(graph, allocations), ub_bytes)
+        except UBOverflowError:
+            other = None
+        if other is None or _without_names(other) != _without_names(found):
+            return (
+                f"the order in which the results of {operation.opcode}{operation.at} are "
+                "allocated, so that they may lie at other addresses: upstream's numbers of tensors "
+                "that several tasks hand over are not followed"
+            )
+    return ""
+
+
+def _without_names(leaf: IssuedLeaf) -> IssuedLeaf:
+    return replace(leaf, buffers=tuple(replace(each, name="") for each in leaf.buffers))

@@ -155,15 +155,19 @@ class _Rows:
 def _in_buffers_of(leaf: LeafGraph, longer: LeafGraph, added: int) -> LeafGraph:
     """A leaf with the numbers that its buffers have when rows are added."""
 
-    def further(pairs: Iterable[tuple[TileOperand, TileOperand]]) -> tuple[TileOperand, ...]:
-        return tuple(
-            one
-            if one.buffer is None or other.buffer is None
-            else replace(one, buffer=one.buffer + (other.buffer - one.buffer) * added)
-            for one, other in pairs
-        )
+    numbers: dict[int, int] = {}
 
-    operations = (
+    def further(pairs: Iterable[tuple[TileOperand, TileOperand]]) -> tuple[TileOperand, ...]:
+        made = []
+        for one, other in pairs:
+            if one.buffer is not None and other.buffer is not None:
+                moved = one.buffer + (other.buffer - one.buffer) * added
+                numbers[one.buffer] = moved
+                one = replace(one, buffer=moved)
+            made.append(one)
+        return tuple(made)
+
+    operations = tuple(
         replace(
             one,
             inputs=further(zip(one.inputs, other.inputs, strict=True)),
@@ -171,4 +175,5 @@ def _in_buffers_of(leaf: LeafGraph, longer: LeafGraph, added: int) -> LeafGraph:
         )
         for one, other in zip(leaf.operations, longer.operations, strict=True)
     )
-    return replace(leaf, operations=tuple(operations))
+    guessed = frozenset(numbers[each] for each in leaf.guessed)
+    return replace(leaf, operations=operations, guessed=guessed)

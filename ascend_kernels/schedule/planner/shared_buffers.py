@@ -6,7 +6,8 @@ merge_src_dst_buffer.cpp (pass 29), schedule_ooo/add_alloc.cpp (pass 30).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -89,13 +90,40 @@ def allocation_order(graph: LeafGraph) -> tuple[int, ...]:
     operation writes it decides which one is allocated first (add_alloc.cpp:33 to 66,
     schedule_ooo/optimize_sort.cpp:774).
     """
-    return hash_order(
-        dict.fromkeys(
-            each.buffer
-            for operation in graph.operations
-            for each in operation.outputs
-            if each.buffer is not None
-        )
+    return hash_order(_allocated(graph))
+
+
+def other_allocation_orders(graph: LeafGraph) -> Iterator[tuple[TileOperation, tuple[int, ...]]]:
+    """The orders that follow from other numbers of the guessed buffers, by what they concern.
+
+    Of each operation with several results that a table may give in another order: these exchanged.
+    A number counts for those that are put into the table with it or behind it, and for all where
+    the table grows later, for it is then taken in its own order.
+    """
+    numbers = list(_allocated(graph))
+    first = next((place for place, each in enumerate(numbers) if each in graph.guessed), None)
+    if first is None:
+        return
+    order = hash_order(numbers)
+    grows = any(first < size < len(numbers) for size in _TABLE_SIZES)
+    for operation in graph.operations:
+        results = {each.buffer for each in operation.outputs if each.buffer is not None}
+        if len(results) == 1 or not (grows or results & {*numbers[first:]}):
+            continue
+        held = tuple(each for each in order if each in results)
+        for moved in itertools.permutations(held):
+            if moved != held:
+                taken = iter(moved)
+                yield operation, tuple(next(taken) if x in results else x for x in order)
+
+
+def _allocated(graph: LeafGraph) -> dict[int, None]:
+    """The buffers in the order in which operations first write them."""
+    return dict.fromkeys(
+        each.buffer
+        for operation in graph.operations
+        for each in operation.outputs
+        if each.buffer is not None
     )
 
 

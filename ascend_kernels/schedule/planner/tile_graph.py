@@ -158,12 +158,14 @@ class TileGraph:
         nodes: producers need not stand before consumers until the graph is sorted.
         tensors: in the order in which they were made.
         next_raw: the number of the next raw tensor.
+        guessed_raws: the numbers of raw tensors that upstream may give in another order.
         name: of the run of operations, where a kernel has several.
     """
 
     nodes: tuple[Node, ...]
     tensors: tuple[TileTensor, ...]
     next_raw: int = 0
+    guessed_raws: frozenset[int] = frozenset()
     name: str = ""
 
     @property

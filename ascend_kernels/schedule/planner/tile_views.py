@@ -195,7 +195,16 @@ def duplicate_views(graph: TileGraph) -> TileGraph:
     if number > graph.next_number:
         again = list(in_order(again))
     following = graph.next_raw + len(tensors) - len(graph.tensors)
-    return alive(TileGraph(nodes=tuple(again), tensors=tuple(tensors), next_raw=following))
+    # From several outputs upstream may start at another one.
+    guessed = range(graph.next_raw, following) if len(graph.outputs) > 1 else ()
+    made_anew = replace(
+        graph,
+        nodes=tuple(again),
+        tensors=tuple(tensors),
+        next_raw=following,
+        guessed_raws=graph.guessed_raws.union(guessed),
+    )
+    return alive(made_anew)
 
 
 def settle_moves(graph: TileGraph) -> TileGraph:
@@ -234,7 +243,9 @@ def settle_moves(graph: TileGraph) -> TileGraph:
             nodes[reader.number] = replace(held, inputs=inputs)
             number += 1
     following = graph.next_raw + len(tensors) - len(graph.tensors)
-    settled = TileGraph(nodes=tuple(nodes.values()), tensors=tuple(tensors), next_raw=following)
+    settled = replace(
+        graph, nodes=tuple(nodes.values()), tensors=tuple(tensors), next_raw=following
+    )
     return settled if number == graph.next_number else alive(settled)
 
 
@@ -323,7 +334,7 @@ def settle_reshapes(graph: TileGraph) -> TileGraph:
                 nodes[reader.number] = replace(held, inputs=inputs)
                 number, raw = number + 1, raw + 1
         nodes[node.number] = replace(node, inputs=(source,), outputs=(result,))
-    settled = TileGraph(nodes=tuple(nodes.values()), tensors=tuple(tensors), next_raw=raw)
+    settled = replace(graph, nodes=tuple(nodes.values()), tensors=tuple(tensors), next_raw=raw)
     return settled if number == graph.next_number else alive(settled)
 
 

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from ascend_kernels.schedule.planner.handovers import pass_through_gm
 from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
 from ascend_kernels.schedule.planner.partition import partition
 from ascend_kernels.schedule.planner.row_sharing import with_shared_rows
 from ascend_kernels.schedule.planner.subgraphs import (
     TiledKernel,
     eliminate_common,
-    pass_through_gm,
     split,
 )
 from ascend_kernels.schedule.planner.task_numbering import merge_alike, number_by_depth
@@ -62,7 +62,10 @@ def tiled_kernel(graphs: Sequence[TileGraph], name: str, *, cores: int) -> Tiled
         found = [leaf.renumbered() for leaf in part.leaves]
         alike = [(leaf, found[:place].count(leaf)) for place, leaf in enumerate(found)]
         for key, leaf in zip(alike, part.leaves, strict=True):
-            leaves.setdefault(key, leaf)
+            kept = leaves.setdefault(key, leaf)
+            if kept is not leaf and (leaf.guessed or not kept.is_numbered_as(leaf)):
+                # Upstream's may have the numbers of either body.
+                leaves[key] = replace(kept, guessed=frozenset(kept.buffer_bytes))
         places = [list(leaves).index(key) for key in alike]
         for body in part.bodies:
             tasks = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +31,7 @@ from ascend_kernels.schedule.schedule_differences import (
     tasks_of,
 )
 from pypto_cast.kernel.jit import Kernel
+from pypto_cast.kernel.schedule_report import schedule_report
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -213,6 +215,42 @@ def test_a_schedule_says_whose_casts_it_has() -> None:
         "looping: planner of release head, by the passes of 0.2.0 and AutoCast's lists of head, "
         "for Ascend910B2; UB 8192 B as"
     )
+
+
+Rows = pypto.Tensor[[8, 512], pypto.DT_FP32]
+
+
+@pypto.frontend.jit
+def normalized(x: Rows, y: Rows) -> None:
+    pypto.set_vec_tile_shapes(16, 32)
+    e = pypto.exp(x - pypto.amax(x, -1, True))
+    y[:] = e / pypto.sum(e, -1, True)
+
+
+def test_a_rule_that_is_applied_in_part_is_named() -> None:
+    """The wheel gives the results of this sum other addresses."""
+    schedule = normalized.schedule(*given([8, 512], [8, 512]))
+    place = next(n for n, x in enumerate(schedule.leaves) if "ROWSUM_SINGLE" in opcodes(x))
+    (said,) = [each for each in schedule.simplified if each.startswith(f"leaf {place}: ")]
+    assert re.search(r"results of ROWSUM_SINGLE \(test_planner.py:\d+\) are allocated", said)
+    assert f"  simplified: {said}" in str(schedule).splitlines()
+    facts = {each.key: each.value for each in schedule_report(schedule).facts}
+    assert said in str(facts["simplified"])
+    assert Schedule.from_json(schedule.to_json()) == schedule
+    document = json.loads(schedule.to_json())
+    del document["schedule"]["simplified"]  # as it was written before
+    assert Schedule.from_json(json.dumps(document)) == replace(schedule, simplified=())
+
+
+def opcodes(leaf: Leaf) -> set[str]:
+    return {each.opcode for each in leaf.operations}
+
+
+def test_what_follows_from_known_numbers_is_not_simplified() -> None:
+    """A sum with scratch, whose task hands over nothing."""
+    schedule = planned("softmax", *given([128, 512], [128, 512]))
+    assert any("ROWSUM_SINGLE" in opcodes(x) for x in schedule.leaves)
+    assert not schedule.simplified
 
 
 @pypto.frontend.jit
