@@ -21,6 +21,8 @@ from pypto_cast.operations.operation_rows import ROWS
 from pypto_cast.options.releases import RELEASES
 
 DRIVER = ROOT / "tests" / "support" / "environment" / "upstream_compiles.py"
+AT_ONCE = 16
+"""Kernels that the wheel compiles behind one import."""
 SHAPE = [16, 64]
 DTYPES = {name: DataType[f"DT_{name}"] for name in ("FP16", "BF16", "INT32", "INT16")}
 
@@ -88,17 +90,15 @@ REFUSED = {
 
 
 def compiled(python: Path, folder: Path, cases: list[Any]) -> dict[str, Any]:
-    folder.mkdir()
-    (folder / "cases.json").write_text(json.dumps(cases))
-    done = run(
-        str(python),
-        str(DRIVER),
-        str(folder / "cases.json"),
-        str(folder / "results.json"),
-        cwd=folder,
-    )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    found = json.loads((folder / "results.json").read_text())
+    found = []
+    for start in range(0, len(cases), AT_ONCE):
+        part = folder / str(start)
+        part.mkdir(parents=True)
+        given, results = part / "cases.json", part / "results.json"
+        given.write_text(json.dumps(cases[start : start + AT_ONCE]))
+        done = run(str(python), str(DRIVER), str(given), str(results), cwd=part)
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+        found += json.loads(results.read_text())
     return {each["name"]: each for each in found}
 
 
@@ -159,9 +159,7 @@ def test_the_cases_are_refused_here_too() -> None:
 
 
 EXTENTS = (2, 3, 8, 64)
-AT_ONCE = 16
-"""Kernels that the wheel compiles behind one import."""
-DRAWN = 20
+DRAWN = 12
 """Cases; all if PYPTO_CAST_LONG_TESTS is set."""
 ARRAYS = {
     **{"FP32": np.float32, "BOOL": np.bool_},
@@ -239,10 +237,7 @@ def test_the_wheel_takes_the_dimensions_that_the_rows_say(
         every = [every[place] for place in np.random.default_rng(SEED).permutation(len(every))]
         every = every[:DRAWN] + [(name, 1) for name in RELEASES["0.2.0"].least_dims]
     cases = [ranked(name, dims) for name, dims in dict.fromkeys(every)]
-    found = {}
-    for start in range(0, len(cases), AT_ONCE):
-        part = [case for case, _ in cases[start : start + AT_ONCE]]
-        found |= compiled(python_with_wheel, tmp_path / f"from_{start}", part)
+    found = compiled(python_with_wheel, tmp_path, [case for case, _ in cases])
     no_model = "No pipe type"  # of the cost model, behind all passes
     wrong = {
         case["name"]: error
