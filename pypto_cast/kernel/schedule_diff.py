@@ -6,16 +6,19 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 from ascend_kernels.schedule.line_work import line_key, line_work
 from ascend_kernels.schedule.schedule import Schedule
 from ascend_kernels.schedule.schedule_differences import PARTS, differences
-from ascend_kernels.schedule.task_times import task_times
+from ascend_kernels.schedule.task_times import body_runs, task_times
 from pypto_cast.kernel.schedule_report import STANDING
 from pypto_cast.kernel.task_timeline import timeline_part
 from pypto_cast.kernel.ub_picture import ub_part
 from pypto_cast.report.notebook import notebook_html
 from pypto_cast.report.report import Column, Fact, Report, Table, columns, plain
+
+_RUNS: Final = "runs"
 
 
 @dataclass(slots=True)
@@ -43,8 +46,16 @@ class ScheduleDiff:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The parts that differ: leaves, tasks, operations, order, addresses, peak, flags."""
-        return differences(self.first, self.second)
+        """The parts that differ: leaves, tasks, operations, order, addresses, peak, flags, runs.
+
+        Runs differ where a body runs more often in one than in the other, if both are known.
+        """
+        one, other = (body_runs(each.steps) for each in (self.first, self.second))
+        is_other = any(
+            None not in (one.get(body, 0), other.get(body, 0)) and one.get(body, 0) != count
+            for body, count in {**dict.fromkeys(one, 0), **other}.items()
+        )
+        return (*differences(self.first, self.second), *([_RUNS] if is_other else ()))
 
     @property
     def is_equal(self) -> bool:
@@ -67,7 +78,7 @@ class ScheduleDiff:
                 Fact(key="second", value=self.second_name, label="second"),
                 *plain(
                     equal=not found,
-                    parts={part: part not in found for part in PARTS},
+                    parts={part: part not in found for part in (*PARTS, _RUNS)},
                     cycles_standing=STANDING,
                 ),
             ),
