@@ -159,7 +159,7 @@ def _calibrated(rows: int, columns: int, tile: str) -> Iterator[tuple[str, str]]
             yield f"two_{name}_{dtype}", f"{x} {x} {x}"
         yield from _reductions(rows, columns, dtype)
         yield f"where_{dtype}", f"{x} {x} {x}"
-        for name in ("muladd_s", "clip", "softmaxop"):
+        for name in ("muladd_s", "divs", "clip", "softmaxop"):
             yield f"{name}_{dtype}", f"{x} {x}"
         yield f"transpose_{dtype}", f"{x} {columns}x{rows}:{dtype}"
     for dtype in ("int32", "int16"):

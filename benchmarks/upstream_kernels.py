@@ -56,6 +56,7 @@ FAMILIES: Final[Mapping[str, str]] = {
     r"clip_\w+": "a1[:] = pypto.clip(a0, -1.0, 1.0)",
     r"concat_\w+": "a2[:] = pypto.concat([a0, a1], -1)",
     r"cumsum": "a1[:] = pypto.cumsum(a0, -1)",
+    r"divs_\w+": "a1[:] = a0 / 3.0",
     r"gather_topk": "a1[:], a2[:] = pypto.topk(a0, 8, -1)",
     r"int8tok_\w": "wide = pypto.cast(a0, pypto.DT_FP32)" + _INT8.format(codes="a1", scales="a2"),
     r"ln_\w": _NORM,

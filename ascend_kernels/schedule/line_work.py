@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ascend_kernels.schedule.parts import COPIES, OUTWARD, Body, Leaf, TileOperand, TileOperation
+from ascend_kernels.schedule.parts import COPIES, Body, Leaf, TileOperand, TileOperation
 from ascend_kernels.schedule.simulated_cycles import simulated_cycles
 
 INSERTED: Final = "inserted by a pass"
@@ -20,7 +20,7 @@ class LineWork:
     """The tile operations of one line in one leaf, without flags.
 
     Attributes:
-        place: file and line; of inserted copies the line that they serve.
+        place: file and line; of inserted operations the line that they serve.
         leaf: the place of the leaf in the schedule.
         opcodes: the opcodes and how often each occurs.
         copied_bytes: the bytes that a task moves between GM and UB.
@@ -60,9 +60,9 @@ def line_work(leaves: Sequence[Leaf], bodies: Sequence[Body]) -> tuple[LineWork,
     found = []
     for number, leaf in enumerate(leaves):
         by_line: dict[str, list[TileOperation]] = {}
-        for each in leaf.operations:
+        for index, each in enumerate(leaf.operations):
             if each.flag is None:
-                by_line.setdefault(place_of(leaf, each), []).append(each)
+                by_line.setdefault(place_of(leaf, index), []).append(each)
         for line, held in by_line.items():
             cycles = [each for each in map(simulated_cycles, held) if each is not None]
             found.append(
@@ -85,25 +85,41 @@ def line_key(place: str) -> tuple[str, int]:
     return file, int(line) if line.isdecimal() else 0
 
 
-def place_of(leaf: Leaf, operation: TileOperation) -> str:
-    """The line that an operation serves; of an inserted copy in the line that reads its tile."""
+def place_of(leaf: Leaf, index: int) -> str:
+    """The line that an operation serves; of an inserted one that of its reader, else its writer.
+
+    A copy out serves the line that writes its tile. Results pass through other inserted operations.
+    """
+    operation = leaf.operations[index]
     if operation.place or operation.flag is not None:
         return operation.place
-    held = {each.buffer for each in (*operation.inputs, *operation.outputs)} - {None}
-    users = [
-        each.place
-        for each in leaf.operations
-        if each.place and held & {one.buffer for one in (*each.inputs, *each.outputs)}
-    ]
-    if not users:
-        return INSERTED
-    return users[-1] if operation.opcode in OUTWARD else users[0]
+    return _reader(leaf, index) or _writer(leaf, index) or INSERTED
+
+
+def _reader(leaf: Leaf, index: int) -> str:
+    """The line of the first operation behind one that reads its result; "" of none."""
+    made = {each.buffer for each in leaf.operations[index].outputs} - {None}
+    for place in range(index + 1, len(leaf.operations) if made else 0):
+        each = leaf.operations[place]
+        if made & {one.buffer for one in each.inputs}:
+            return each.place or _reader(leaf, place)
+    return ""
+
+
+def _writer(leaf: Leaf, index: int) -> str:
+    """The line of the last operation before one that writes its operands; "" of none."""
+    read = {each.buffer for each in leaf.operations[index].inputs} - {None}
+    for place in reversed(range(index if read else 0)):
+        each = leaf.operations[place]
+        if read & {one.buffer for one in each.outputs}:
+            return each.place or _writer(leaf, place)
+    return ""
 
 
 def buffer_owner(leaf: Leaf, place: int) -> tuple[str, str]:
     """Opcode and line of the operation that a buffer was allocated for."""
-    operation = leaf.operations[leaf.buffers[place].first]
-    return operation.opcode, place_of(leaf, operation)
+    first = leaf.buffers[place].first
+    return leaf.operations[first].opcode, place_of(leaf, first)
 
 
 def _copied_bytes(operation: TileOperation) -> int:

@@ -23,7 +23,7 @@ from ascend_kernels.schedule.scalars import Scalar
 from ascend_kernels.schedule.schedule import DUMP, Schedule
 
 PARTS: Final = ("steps", "leaves", "tasks", "operations", "order", "addresses", "peak", "flags")
-"""Parts in which two schedules are compared: control flow, with what bodies leave to others; leaf
+"""Parts in which two schedules are compared: control flow, with results left to other bodies; leaf
 functions, by number; tasks, by all that their copies move and the tasks that wait for them; of each
 leaf the multiset of operations, their order, the bytes of operands, the peak of UB, and the syncs
 with their places. Bodies are compared in the order in which the steps name them."""
@@ -144,7 +144,7 @@ def _with_bodies(
 
 
 def flow_of(schedule: Schedule) -> object:
-    """The steps, and by slot the bodies that read it or leave something in it, in what shape.
+    """The steps, and by slot the bodies that read it or leave something in it, with the shape.
 
     Slots are numbered as the steps renew them; those that none renews have no number.
     """

@@ -18,7 +18,7 @@ STANDINGS: Final = {
     "latencies": "model latencies, for an opcode has no cycles by the model tasks: cycles that "
     "upstream's scheduler counts; none was measured on a device",
 }
-"""By model, what the cycles rest on."""
+"""The sources of the cycles, by model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ class TunedKernel:
 
     @property
     def standing(self) -> str:
-        """The model that ranks, and what it rests on."""
+        """The model that ranks, with its source."""
         return STANDINGS[self.model]
 
     @property

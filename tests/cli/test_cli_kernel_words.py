@@ -54,7 +54,7 @@ def file(tmp_path: Path) -> Path:
         ("{}::none", "has no kernel none; it has gr\u00f6\u00dfe, open_rows, ends, raises"),
         ("{}.none::one", "there is no such file"),
         ("/dev/null::one", "/dev/null is no regular file"),
-        ("{}::open_rows", "the shape or dtype of x is open; say --shape x=N,N"),
+        ("{}::open_rows", "the shape of x is open; say --shape x=N,N"),
         ("{}::open_rows --shape x=1,64 --shape x=2,64", "--shape names a tensor twice"),
         ("{}::open_rows --shape x=0,64", "--shape is NAME=N,N of 1 or more"),
         ("{}::open_rows --shape x=" + "9" * 5000, "--shape is NAME=N,N of 1 or more"),

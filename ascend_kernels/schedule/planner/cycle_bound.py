@@ -294,7 +294,7 @@ def _cycles(graph: TileGraph, node: Node, tile: Shape, model: str) -> tuple[int,
 def _simulated_work(
     node: Node, row: TileOpcode, operands: Sequence[TileTensor], tile: Shape
 ) -> tuple[int, int]:
-    """The same as upstream's simulator counts; of a reduction only what joins its tiles."""
+    """The same as upstream's simulator counts; of a reduction only the part that joins its tiles."""
     shape = operands[0].shape
     if len(tile) != len(shape):
         return 0, 0
@@ -333,7 +333,7 @@ def _simulated_work(
 
 @functools.lru_cache(maxsize=1 << 14)
 def _simulated(opcode: str, fmt: Format, size: Shape) -> int:
-    """The cycles of a tile operation of a size, the least of () and of what was not measured."""
+    """The cycles of a tile operation of a size, the least of () and of a size not measured."""
     form = FORMS.get((opcode, str(fmt)))
     elems = math.prod(size[-2:]) if len(size) > 1 else 1
     sheet_bytes = elems * fmt.dtype.itemsize if size else 0

@@ -94,7 +94,7 @@ def allocation_order(graph: LeafGraph) -> tuple[int, ...]:
 
 
 def other_allocation_orders(graph: LeafGraph) -> Iterator[tuple[TileOperation, tuple[int, ...]]]:
-    """The orders that follow from other numbers of the guessed buffers, by what they concern.
+    """The orders that follow from other numbers of the guessed buffers, each with its operation.
 
     Of each operation with several results that a table may give in another order: these exchanged.
     A number counts for those that are put into the table with it or behind it, and for all where

@@ -99,8 +99,8 @@ def declared_of(
 
     Raises:
         TypeError: an array of another dtype than annotated.
-        ValueError: a shape or a number that nothing says, a shape that is none or is another than
-            annotated, or a name that the kernel does not take.
+        ValueError: a shape, a dtype or a number that nothing says, a shape that is none or is
+            another than annotated, or a name that the kernel does not take.
     """
     signature = kernel.signature
     named = list(map(_named_shape, shapes))
@@ -118,8 +118,10 @@ def declared_of(
             with_dtype(held[name], dtype, f"{inputs}: {name}")
         shape = said.get(name) or (held[name].shape if name in held else annotation.shape)
         extents = tuple(each for each in shape if isinstance(each, int) and each > 0)
-        if not shape or len(extents) < len(shape) or dtype is None:
-            raise ValueError(f"the shape or dtype of {name} is open; say --shape {name}=N,N")
+        if dtype is None:
+            raise ValueError(f"the dtype of {name} is open; annotate it, as pypto.DT_FP32")
+        if not shape or len(extents) < len(shape):
+            raise ValueError(f"the shape of {name} is open; say --shape {name}=N,N")
         annotation.check(name, extents, dtype)
         found.append((list(extents), dtype))
     others = {name: held[name].item() for name in signature.others if name in held}

@@ -203,28 +203,32 @@ def run_schedule(
         chip=chip,
         tiles=tuple(tile or ()),
     )
-    code = 0
+    sides = [(asked.name, asked)]
     if against:
-        name, other = asked.against(against)
-        diff = ScheduleDiff(
-            first=asked.schedule(),
-            second=other.schedule(),
-            first_name=asked.name,
-            second_name=name,
-        )
-        told, trace = diff.report, None
-        code = 0 if diff.is_equal else _DIFFERENT
+        sides.append(asked.against(against))
+    code, trace = 0, None
+    schedules: list[Schedule] = []
+    try:
+        schedules += (each.schedule() for _, each in sides)
+    except _UnfitError as error:
+        told, output = error.fit.report, None
+        if against:
+            unfit, _ = sides[len(schedules)]
+            told = dataclasses.replace(told, notes=(*told.notes, f"Not compared: {unfit}."))
+        code = _OVER_UB if fail_over_ub else _NOT_PLANNED
     else:
-        try:
-            schedule = asked.schedule()
-        except _UnfitError as error:
-            told, trace, output = error.fit.report, None, None
-            code = _OVER_UB if fail_over_ub else _NOT_PLANNED
+        if against:
+            (one, _), (other, _) = sides
+            first, second = schedules
+            diff = ScheduleDiff(first=first, second=second, first_name=one, second_name=other)
+            told = diff.report
+            code = 0 if diff.is_equal else _DIFFERENT
         else:
+            (schedule,) = schedules
             told = schedule_report(schedule)
             trace = None if output is None else schedule_perfetto(schedule, STANDING)
-            if fail_over_ub and schedule.peak_ub_bytes > chip_named(schedule.chip).ub_bytes:
-                code = _OVER_UB
+        if fail_over_ub and any(x.peak_ub_bytes > chip_named(x.chip).ub_bytes for x in schedules):
+            code = _OVER_UB
     with (
         output_file(html, force=force, inputs=given) as page,
         output_file(output, force=force, inputs=given) as file,

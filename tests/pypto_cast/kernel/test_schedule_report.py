@@ -281,3 +281,53 @@ def test_shapes_that_annotations_leave_open(command: Command, tmp_path: Path) ->
 )
 def test_what_is_refused(command: Command, words: tuple[str, ...], says: str) -> None:
     assert says in command("schedule", *words).error
+
+
+@pytest.mark.parametrize(
+    ("kernel", "line", "opcodes", "copied_bytes"),
+    [
+        ("layernorm_bf16", 14, "COPY_IN, CAST, ROWSUM_SINGLE, MULS", 16 * 512 * 2),
+        ("spill", 12, "COPY_IN, EXP, COPY_OUT", 2 * 16 * 1024 * 4),
+    ],
+)
+def test_inserted_operations_stand_at_the_line_they_serve(
+    kernel: str, line: int, opcodes: str, copied_bytes: int
+) -> None:
+    # A copy of BF16 serves a cast that AutoCast inserted; a spill, the line that wrote its tile.
+    found = kernel_of(kernel)
+    tensors = [pypto.tensor(list(x.shape), x.dtype) for x in found.signature.tensors.values()]
+    with pypto.options(release="0.2.0", chip="Ascend910B2"):
+        rows = document(schedule_report(found.schedule(*tensors)))["lines"]
+
+    (row,) = (each for each in rows if each["line"] == f"{kernel}.py:{line}")
+    assert (row["opcodes"], row["copied_bytes"]) == (opcodes, copied_bytes)
+
+
+def test_a_loop_that_runs_another_number_of_times_is_a_difference(planned: Schedule) -> None:
+    loop = Loop(variable="i", begin=0, end=8, step=1, steps=planned.steps)
+    often = replace(planned, steps=(loop,))
+    other = replace(planned, steps=(replace(loop, end=0),))
+
+    assert pypto.ScheduleDiff(first=often, second=other).parts == ("steps",)
+    assert pypto.ScheduleDiff(first=often, second=often).is_equal
+
+
+def test_a_comparison_tells_which_of_the_two_does_not_fit(command: Command) -> None:
+    words = ("schedule", SOFTMAX, "--against", "tile=128,512")
+
+    ran = command(*words)
+    assert (ran.code, "does not fit in UB" in ran.out) == (2, True)
+    assert "Not compared: tile=128,512." in ran.out
+    assert command(*words, "--fail-over-ub").code == 1
+
+
+def test_an_open_dtype_is_no_open_shape(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "scaled.py"
+    file.write_text(
+        "import pypto\n\n@pypto.frontend.jit\n"
+        "def scaled(x: pypto.Tensor(), y: pypto.Tensor()):\n    y[:] = x * 2.0\n"
+    )
+
+    ran = command("schedule", f"{file}::scaled", "--shape", "x=8,8", "--shape", "y=8,8")
+
+    assert ran.error == "the dtype of x is open; annotate it, as pypto.DT_FP32"
