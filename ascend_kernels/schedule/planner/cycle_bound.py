@@ -294,7 +294,7 @@ def _cycles(graph: TileGraph, node: Node, tile: Shape, model: str) -> tuple[int,
 def _simulated_work(
     node: Node, row: TileOpcode, operands: Sequence[TileTensor], tile: Shape
 ) -> tuple[int, int]:
-    """The same as upstream's simulator counts; of a reduction only the part that joins its tiles."""
+    """The same as upstream's simulator counts; of a reduction only the join of its tiles."""
     shape = operands[0].shape
     if len(tile) != len(shape):
         return 0, 0
