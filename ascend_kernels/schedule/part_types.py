@@ -80,8 +80,9 @@ def fits(kind: Any) -> Callable[[object], bool]:
         kinds = typing.get_args(kind)
         if {int, str} <= {*kinds}:  # a scalar, which is checked with the whole, to any depth
             return lambda value: isinstance(value, (int, str, tuple))
-        tests = [fits(each) for each in kinds]
-        return lambda value: any(is_fit(value) for is_fit in tests)
+        inner = [each for each in kinds if typing.get_origin(each) or each in WANTED]
+        classes, tests = tuple({*kinds} - {*inner}), [*map(fits, inner)]
+        return lambda value: isinstance(value, classes) or any(test(value) for test in tests)
     if kind is int:
         return lambda value: type(value) is int and value.bit_length() <= MAX_BITS
     if kind is float:

@@ -73,7 +73,7 @@ def eliminate_common(graph: TileGraph) -> TileGraph:
             held.format.name,
             held.shape,
             held.valid if _tells_extents(writers[0]) else (),
-            *sorted(_identity(each, writers[0].outputs.index(tensor)) for each in writers),
+            frozenset(_identity(each, writers[0].outputs.index(tensor)) for each in writers),
         )
         first = known.setdefault(identity, tensor)
         if first == tensor or held.memory in (Memory.ARGUMENT, Memory.SLOT):
@@ -96,12 +96,12 @@ def _tells_extents(node: Node) -> bool:
     return node.opcode in ("VIEW", "COPY_IN") or TILE_OPCODES[node.opcode].work in GIVES_EXTENTS
 
 
-def _identity(node: Node, output: int) -> tuple[str, tuple[int, ...], str, int, int]:
+def _identity(node: Node, output: int) -> Hashable:
     """A node with six decimals of its number, the text that upstream compares (DumpAttr)."""
     number = node.attributes.scalar
     asked = replace(node.attributes, file="", line=0, scalar=None)
-    text = f"{asked} {number if number is None else format(number, 'f')}"
-    return node.opcode, node.inputs, text, node.subgraph, output
+    text = "" if number is None else format(number, "f")
+    return node.opcode, node.inputs, asked, text, node.subgraph, output
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +184,9 @@ def padded(graph: TileGraph, parts: Mapping[int, _Part]) -> Mapping[int, Shape]:
 
 def _padded_row(graph: TileGraph, node: Node, tensor: TileTensor) -> int:
     block_elems = BLOCK_BYTES // tensor.format.dtype.itemsize
-    lasts = [graph.tensors[each].shape[-1] for each in node.inputs]
     last = tensor.shape[-1]
     if node.opcode in _WIDENED:
+        lasts = [graph.tensors[each].shape[-1] for each in node.inputs]
         first_elems = BLOCK_BYTES // graph.tensors[node.inputs[0]].format.dtype.itemsize
         if min(lasts) > first_elems:
             last = max(lasts)
