@@ -5,6 +5,7 @@ Paths below are those of upstream pypto at tag r0.2.0, framework/src/passes.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -400,22 +401,26 @@ def _leaf(
             for each in operands
         )
 
+    @functools.cache
+    def tile(tensor: int) -> TileOperand:
+        held, part = graph.tensors[tensor], raw[tensor]
+        return TileOperand(
+            buffer=graph.tensors[part.raw].raw,
+            format=held.format,
+            shape=shapes[part.raw],
+            valid_shape=held.shape,
+            offset=part.offset,
+        )
+
     for node in computed:
         place = len(gm_tensors)
 
         def operand(tensor: int, place: int = place) -> TileOperand:
             held = graph.tensors[tensor]
-            if held.memory is not Memory.UB:
-                gm_tensors.append(in_gm.setdefault(tensor, len(in_gm)))
-                return TileOperand(access=place, format=held.format)
-            part = raw[tensor]
-            return TileOperand(
-                buffer=graph.tensors[part.raw].raw,
-                format=held.format,
-                shape=shapes[part.raw],
-                valid_shape=held.shape,
-                offset=part.offset,
-            )
+            if held.memory is Memory.UB:
+                return tile(tensor)
+            gm_tensors.append(in_gm.setdefault(tensor, len(in_gm)))
+            return TileOperand(access=place, format=held.format)
 
         asked, row = node.attributes, TILE_OPCODES[node.opcode]
         operation = TileOperation(
