@@ -57,10 +57,11 @@ def check_fields(part: Any) -> None:
     Raises:
         TypeError: names class and field.
     """
-    for name, kind, is_fit in _field_tests(type(part)):
+    made_of: Any = type(part)
+    for name, kind, is_fit in _field_tests(made_of):
         value = getattr(part, name)
         if not is_fit(value):
-            where = f"{type(part).__name__}.{name}"
+            where = f"{made_of.__name__}.{name}"
             raise TypeError(f"{where}: {_wanted(kind)} is wanted, not {shown(value)}")
 
 

@@ -87,7 +87,7 @@ def eliminate_common(graph: TileGraph) -> TileGraph:
             asked = nodes[reader.number]
             inputs = tuple(first if each == tensor else each for each in asked.inputs)
             nodes[reader.number] = replace(asked, inputs=inputs)
-        users = {**users, first: [*users[first], *users[tensor]]}
+        users[first] += users[tensor]
     kept = [node for number, node in nodes.items() if number not in dropped]
     return alive(replace(graph, nodes=in_order(kept)))
 
@@ -499,15 +499,12 @@ def _body(
     for place, found in enumerate(before):
         found.discard(place)
     order = list(_topological(before))
-    places = {task: place for place, task in enumerate(order)}
+    successors: list[list[int]] = [[] for _ in tasks]
+    for place, task in enumerate(order):
+        for each in before[task]:
+            successors[each].append(place)
     listed = tuple(
-        Task(
-            leaf=tasks[task][0],
-            accesses=tasks[task][1],
-            successors=tuple(
-                sorted(places[each] for each, found in enumerate(before) if task in found)
-            ),
-        )
+        Task(leaf=tasks[task][0], accesses=tasks[task][1], successors=tuple(successors[task]))
         for task in order
     )
     return Body(name=name, tasks=listed, temporaries=tuple(temporaries.values()))
