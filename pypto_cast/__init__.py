@@ -16,6 +16,8 @@ from pypto_cast import loading as loading
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from pypto_cast import dialects as dialects
+    from pypto_cast import testing as testing
     from pypto_cast.dtypes.data_types import *
     from pypto_cast.interface import *
     from pypto_cast.operations import *

@@ -62,6 +62,8 @@ ENTRIES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """The module of each name that stands on the core."""
+_SUBMODULES: Final = ("dialects", "testing")
+"""Packages of functions that the user calls; loaded when they are named."""
 _OF_THE_HOUSE: Final = ("model_of_file", "tune_kernel")
 """Entries that are no names of the package."""
 
@@ -121,6 +123,8 @@ def load() -> None:
     public = [name for name in ENTRIES if name not in _OF_THE_HOUSE]
 
     def missing_name(name: str) -> Any:
+        if name in _SUBMODULES:
+            return importlib.import_module(f"{_PACKAGE.__name__}.{name}")
         return entry(name) if name in public else missing(name)
 
     listed = sorted([*names, *public])

@@ -46,7 +46,7 @@ ORIGIN: Final = "ascendc"
 _MERGED: Final = "merged"
 
 
-def cast_schedule(program: TileProgram) -> Schedule:
+def cast_schedule(program: TileProgram, file: str = "", line: int = 0) -> Schedule:
     """The schedule of a cast's program: the same copies, flags, addresses and cores.
 
     The steps of a conversion are one tile operation, CAST. Where tiles run on over several axes,
@@ -54,6 +54,7 @@ def cast_schedule(program: TileProgram) -> Schedule:
 
     Args:
         program: of one cast.
+        file, line: the place of the cast in a kernel's source; "" and 0 if it is in none.
 
     Raises:
         ValueError: a chain of other steps than a cast's, elements that share a byte, or a float
@@ -69,7 +70,7 @@ def cast_schedule(program: TileProgram) -> Schedule:
     leaves: dict[tuple[tuple[TileOperation, ...], tuple[Buffer, ...]], int] = {}
     tasks = []
     for core in program.cores:
-        walk = _Core(program, saturate=saturate)
+        walk = _Core(program, saturate=saturate, file=file, line=line)
         walk.run(core)
         leaf = leaves.setdefault(walk.found, len(leaves))
         tasks.append(Task(leaf=leaf, accesses=tuple(walk.accesses), successors=()))
@@ -121,8 +122,9 @@ def _seen(program: TileProgram, name: str) -> str:
 class _Core:
     """The tile operations of a core, of the instructions that its program issues."""
 
-    def __init__(self, program: TileProgram, *, saturate: bool) -> None:
+    def __init__(self, program: TileProgram, *, saturate: bool, file: str, line: int) -> None:
         self._program, self._saturate = program, saturate
+        self._file, self._line = file, line
         self._operations: list[TileOperation] = []
         self._buffers: list[Buffer] = []
         self._held: dict[str, int] = {}
@@ -206,6 +208,8 @@ class _Core:
                 outputs=(result,),
                 mode=self._program.resolution.mode if is_cast else None,
                 saturate=self._saturate or not is_cast,
+                file=self._file,
+                line=self._line,
             )
         )
 

@@ -32,7 +32,7 @@ _SCALAR_TESTS: Final = tuple(map(fits, (int, str, tuple)))
 
 
 def check_parameters(parameters: Sequence[Parameter]) -> None:
-    """Refuse two parameters of one name, and one without elements.
+    """Refuse two parameters of one name, one without elements, and one planned in another shape.
 
     Raises:
         ValueError: names the parameter.
@@ -44,6 +44,18 @@ def check_parameters(parameters: Sequence[Parameter]) -> None:
         if any(isinstance(each, int) and each < 1 for each in parameter.shape):
             raise ValueError(f"parameter {parameter.name} has the shape {list(parameter.shape)}")
         _check_scalars(parameter.shape, f"parameter {parameter.name}")
+        planned = parameter.planned_shape
+        if planned and not (
+            len(planned) == len(parameter.shape)
+            and all(
+                extent == wanted if isinstance(wanted, int) else extent >= 1
+                for extent, wanted in zip(planned, parameter.shape, strict=True)
+            )
+        ):
+            raise ValueError(
+                f"parameter {parameter.name} has the shape {list(parameter.shape)}, and is planned "
+                f"for {list(planned)}"
+            )
 
 
 def check_leaf(leaf: Leaf) -> None:

@@ -11,8 +11,8 @@ from typing import Final
 from ascend_kernels.schedule.parts import COPIES, Body, Leaf, TileOperand, TileOperation
 from ascend_kernels.schedule.simulated_cycles import simulated_cycles
 
-INSERTED: Final = "inserted by a pass"
-"""The place of an operation that serves no line."""
+NO_LINE: Final = "no source line"
+"""The place of an operation that serves none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,9 @@ class LineWork:
         place: file and line; of inserted operations the line that they serve.
         leaf: the place of the leaf in the schedule.
         opcodes: the opcodes and how often each occurs.
-        copied_bytes: the bytes that a task moves between GM and UB.
+        copied_bytes: the bytes that a task moves between GM and UB: of tiles what holds data.
+        is_most: True if extents of such tiles are known only when the kernel runs; the bytes are
+            those of the longest then.
         cycles: the sum of their cycles in a task, by upstream's simulator; None where one is
             not estimated.
         tasks: the number of tasks that run the leaf, in one run of each body.
@@ -33,6 +35,7 @@ class LineWork:
     leaf: int
     opcodes: tuple[tuple[str, int], ...]
     copied_bytes: int
+    is_most: bool
     cycles: int | None
     tasks: int
 
@@ -46,11 +49,16 @@ class LineWork:
         """The opcodes with their counts, in words."""
         return ", ".join(f"{n} x {name}" if n > 1 else name for name, n in self.opcodes)
 
+    @property
+    def copied(self) -> str:
+        """The bytes moved, in words."""
+        return f"{'at most ' * self.is_most}{self.copied_bytes}"
+
     def __str__(self) -> str:
         cycles = "not estimated" if self.cycles is None else f"{self.cycles} cycles"
         return (
             f"{self.place}, leaf {self.leaf}, {self.tasks} tasks: {self.opcode_list}; "
-            f"{self.copied_bytes} B moved, {cycles}"
+            f"{self.copied} B moved, {cycles}"
         )
 
 
@@ -64,13 +72,21 @@ def line_work(leaves: Sequence[Leaf], bodies: Sequence[Body]) -> tuple[LineWork,
             if each.flag is None:
                 by_line.setdefault(place_of(leaf, index), []).append(each)
         for line, held in by_line.items():
+            copied = [
+                operand
+                for each in held
+                if each.opcode in COPIES
+                for operand in (*each.inputs, *each.outputs)
+                if operand.shape
+            ]
             cycles = [each for each in map(simulated_cycles, held) if each is not None]
             found.append(
                 LineWork(
                     place=line,
                     leaf=number,
                     opcodes=tuple(Counter(each.opcode for each in held).items()),
-                    copied_bytes=sum(map(_copied_bytes, held)),
+                    copied_bytes=sum(map(_tile_bytes, copied)),
+                    is_most=any(not isinstance(x, int) for y in copied for x in y.valid_shape),
                     # Without the cycles of one operation their sum is not known.
                     cycles=sum(cycles) if len(cycles) == len(held) else None,
                     tasks=tasks[number],
@@ -80,7 +96,7 @@ def line_work(leaves: Sequence[Leaf], bodies: Sequence[Body]) -> tuple[LineWork,
 
 
 def line_key(place: str) -> tuple[str, int]:
-    """File and line as a key to sort by; of `INSERTED`, line 0."""
+    """File and line as a key to sort by; of `NO_LINE`, line 0."""
     file, _, line = place.rpartition(":")
     return file, int(line) if line.isdecimal() else 0
 
@@ -93,7 +109,7 @@ def place_of(leaf: Leaf, index: int) -> str:
     operation = leaf.operations[index]
     if operation.place or operation.flag is not None:
         return operation.place
-    return _reader(leaf, index) or _writer(leaf, index) or INSERTED
+    return _reader(leaf, index) or _writer(leaf, index) or NO_LINE
 
 
 def _reader(leaf: Leaf, index: int) -> str:
@@ -122,14 +138,10 @@ def buffer_owner(leaf: Leaf, place: int) -> tuple[str, str]:
     return leaf.operations[first].opcode, place_of(leaf, first)
 
 
-def _copied_bytes(operation: TileOperation) -> int:
-    if operation.opcode not in COPIES:
-        return 0
-    return sum(map(_tile_bytes, (*operation.inputs, *operation.outputs)))
-
-
 def _tile_bytes(operand: TileOperand) -> int:
-    """The valid bytes of a tile; padding counts where the extents are open."""
-    known = [each for each in operand.valid_shape if isinstance(each, int)]
-    shape = operand.shape if len(known) < len(operand.valid_shape) else known
-    return math.prod(shape) * operand.format.dtype.itemsize if operand.shape else 0
+    """The bytes of a tile that hold data; along an axis whose extent is open, all."""
+    extents = [
+        valid if isinstance(valid, int) else extent
+        for valid, extent in zip(operand.valid_shape, operand.shape, strict=True)
+    ]
+    return math.prod(extents) * operand.format.dtype.itemsize

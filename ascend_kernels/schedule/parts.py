@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from ascend_kernels.schedule.part_types import Number, Part, check_fields
@@ -35,6 +35,8 @@ class Parameter(Part):
         format: the format of an element.
         shape: its extents; one that is known only when the kernel runs is a scalar.
         is_read, is_written: True if some task reads it, or writes it.
+        planned_shape: its extents in the call that it was planned for, where some are open; () if
+            they are not known. Schedules that differ in it alone are equal.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Parameter(Part):
     shape: Scalars
     is_read: bool
     is_written: bool
+    planned_shape: tuple[int, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

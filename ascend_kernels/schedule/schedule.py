@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from ascend_kernels.schedule.body_runs import body_runs
 from ascend_kernels.schedule.consistency import (
     check_body,
     check_leaf,
@@ -108,6 +109,16 @@ class Schedule:
     def temporaries(self) -> tuple[Temporary, ...]:
         """The tensors in GM through which tasks pass results, of all bodies."""
         return tuple(each for body in self.bodies for each in body.temporaries)
+
+    @property
+    def extents(self) -> Mapping[str, tuple[int, ...]]:
+        """The extents of the parameters in the call that was planned for, where all are known."""
+        found = {}
+        for each in self.parameters:
+            shape = tuple(x for x in each.planned_shape or each.shape if isinstance(x, int))
+            if len(shape) == len(each.shape):
+                found[each.name] = shape
+        return found
 
     @property
     def numbers_read(self) -> frozenset[str]:
@@ -356,7 +367,8 @@ class Schedule:
                 if holds
             )
             shape = ", ".join(str(x) if isinstance(x, int) else "any" for x in parameter.shape)
-            lines.append(f"  {parameter.name}: {parameter.format} [{shape}], {use}")
+            planned = f", here {list(parameter.planned_shape)}" if parameter.planned_shape else ""
+            lines.append(f"  {parameter.name}: {parameter.format} [{shape}]{planned}, {use}")
         lines.append("  by source line, of one task of a leaf:")
         lines += [f"    {each}" for each in line_work(self.leaves, self.bodies)]
         for place, leaf in enumerate(self.leaves):
@@ -365,8 +377,12 @@ class Schedule:
                 flag = each.flag
                 between = "" if flag is None else f" {flag.setter}->{flag.waiter} {flag.event_id}"
                 lines.append(f"    {index:3} {each.opcode}{between} {each.place}".rstrip())
-        for body in self.bodies:
-            lines.append(f"  {body.name}: {len(body.tasks)} tasks")
+        runs = body_runs(self.steps, self.extents)
+        for place, body in enumerate(self.bodies):
+            count = runs.get(place, 0)
+            often = "an open number of runs" if count is None else f"{count} runs"
+            repeated = "" if count == 1 else f", {often}"
+            lines.append(f"  {body.name}: {len(body.tasks)} tasks{repeated}")
         lines.append("  instructions inside the opcodes, of which those run that the tiles need:")
         operations = (each for leaf in self.leaves for each in leaf.operations)
         opcodes = {each.opcode for each in operations if each.flag is None}

@@ -7,11 +7,11 @@ goes by those of upstream's simulator. Neither is measured on a device.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ascend_kernels.schedule.parts import Body, ControlStep, Leaf, Loop, Run
+from ascend_kernels.schedule.body_runs import body_runs
+from ascend_kernels.schedule.parts import Body, Leaf
 from ascend_kernels.schedule.schedule import Schedule
 from ascend_kernels.schedule.simulated_cycles import (
     FORMS,
@@ -171,35 +171,6 @@ def simulated_task_times(schedule: Schedule, body: Body) -> tuple[tuple[TaskTime
     ), end
 
 
-def body_runs(steps: Sequence[ControlStep], times: int = 1) -> dict[int, int | None]:
-    """The number of runs of each body, by its place; None where a bound or a condition is open.
-
-    Args:
-        steps: of a schedule, or of a loop in it.
-        times: how often these steps run.
-    """
-    found: dict[int, int | None] = {}
-
-    def add(body: int, count: int | None) -> None:
-        held = found.get(body, 0)
-        found[body] = None if held is None or count is None else held + count
-
-    for step in steps:
-        match step:
-            case Run(body=body):
-                add(body, times)
-            case Loop(begin=int(begin), end=int(end), step=int(stride)) if stride:
-                for body, count in body_runs(
-                    step.steps, times * len(range(begin, end, stride))
-                ).items():
-                    add(body, count)
-            case _:
-                inner = (*getattr(step, "steps", ()), *getattr(step, "otherwise", ()))
-                for body in body_runs(inner):
-                    add(body, None)
-    return found
-
-
 def schedule_cycles(schedule: Schedule, forms: Forms = FORMS) -> ScheduleCycles:
     """The cycles of all bodies with their numbers of runs, by the model "tasks".
 
@@ -215,7 +186,7 @@ def schedule_cycles(schedule: Schedule, forms: Forms = FORMS) -> ScheduleCycles:
         missing["a leaf of the cube"] = None
     cores = chip_named(schedule.chip).vector_cores
     cycles = tasks = 0
-    for place, runs in body_runs(schedule.steps).items():
+    for place, runs in body_runs(schedule.steps, schedule.extents).items():
         if runs is None:
             missing["a loop of an open number of runs"] = None
         body, count = schedule.bodies[place], 1 if runs is None else runs

@@ -66,7 +66,10 @@ class KernelProgram:
         from ascend_kernels.schedule.cast_schedule import cast_schedule
         from pypto_cast.kernel.schedule_report import with_notebook
 
-        return tuple(with_notebook(cast_schedule(each)) for each in self)
+        return tuple(
+            with_notebook(cast_schedule(each.program, PurePath(each.file).name, each.line))
+            for each in self.casts
+        )
 
     @property
     def plans(self) -> tuple[TilePlan, ...]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ascend_kernels.schedule.body_runs import body_runs
 from ascend_kernels.schedule.line_work import LineWork, buffer_owner, line_work
 from ascend_kernels.schedule.schedule import Schedule, shown_in_notebooks
 from ascend_kernels.schedule.simulated_cycles import STANDING, leaf_cycles
-from ascend_kernels.schedule.task_times import body_runs, simulated_task_times
+from ascend_kernels.schedule.task_times import simulated_task_times
 from pypto_cast.kernel.task_timeline import timeline_part
 from pypto_cast.kernel.ub_picture import ub_part
 from pypto_cast.report.notebook import notebook_html
@@ -39,7 +40,7 @@ def schedule_report(schedule: Schedule) -> Report:
     Args:
         schedule: of any origin. Where operations are not estimated there is no timeline.
     """
-    found, runs = figures(schedule), body_runs(schedule.steps)
+    found, runs = figures(schedule), body_runs(schedule.steps, schedule.extents)
     counts = [runs.get(place, 0) for place in range(len(schedule.bodies))]
     in_all = None
     if None not in counts:
@@ -81,12 +82,12 @@ def schedule_report(schedule: Schedule) -> Report:
 def _lines_table(schedule: Schedule) -> Table:
     alike: dict[tuple[object, ...], list[LineWork]] = {}
     for each in line_work(schedule.leaves, schedule.bodies):
-        work = each.place, each.opcodes, each.copied_bytes, each.cycles
+        work = each.place, each.opcodes, each.copied, each.cycles
         alike.setdefault(work, []).append(each)
     rows = [
         (
             *(held[0].place, _leaves([each.leaf for each in held]), held[0].operations),
-            *(held[0].opcode_list, held[0].copied_bytes, _cycles(held[0].cycles)),
+            *(held[0].opcode_list, _copied(held[0]), _cycles(held[0].cycles)),
             sum(each.tasks for each in held),
         )
         for held in alike.values()
@@ -102,6 +103,11 @@ def _lines_table(schedule: Schedule) -> Table:
 
 def _cycles(known: int | None) -> int | Words:
     return Words(value=None, text="not estimated") if known is None else known
+
+
+def _copied(work: LineWork) -> int | Words:
+    most = Words(value=work.copied_bytes, text=f"at most {work.copied_bytes:,}")
+    return most if work.is_most else work.copied_bytes
 
 
 def _leaves(places: list[int]) -> int | str:

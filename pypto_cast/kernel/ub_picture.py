@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from ascend_kernels.schedule.line_work import INSERTED, buffer_owner
+from ascend_kernels.schedule.line_work import NO_LINE, buffer_owner
 from ascend_kernels.schedule.parts import Buffer, Leaf
 from ascend_kernels.schedule.schedule import Schedule
 from pypto_cast.report.figure import CORE_COLORS, Figure, Mark, Row, round_ticks
@@ -105,7 +105,7 @@ def _buffer_mark(leaf: Leaf, place: int, each: Buffer, whole: int, at: tuple[int
         kind=f"core-{place % CORE_COLORS}",
         foot=each.address / whole,
         height=each.size_bytes / whole,
-        text=line.rpartition(":")[2] if line != INSERTED and is_tall else "",
+        text=line.rpartition(":")[2] if line != NO_LINE and is_tall else "",
         tip=f"{opcode}, {line}\n{each.size_bytes:,} B from {each.address:,}\n"
         f"operations {each.first} to {each.last}",
     )

@@ -46,11 +46,16 @@ def check_free(path: Path, *, force: bool, inputs: Iterable[Path] = ()) -> None:
     Raises:
         FileExistsError: a file is there and `force` is false.
         FileNotFoundError: there is no directory to put it into.
+        PermissionError: that directory cannot be written to.
         ValueError: a directory, a device, one of the inputs or a file in one is there.
     """
     target = final_path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{target.parent} is no directory to write {target.name} to")
+    if not os.access(target.parent, os.W_OK):
+        raise PermissionError(
+            f"{target.parent} is read-only; {target.name} cannot be written to it"
+        )
     # A pipe has no path that its symlink, such as /dev/stdout, would lead to.
     if target.is_symlink() or (path.exists() and not path.is_file()):
         raise ValueError(f"{path} is no regular file, so it cannot be the output")

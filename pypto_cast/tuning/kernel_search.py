@@ -14,12 +14,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from ascend_kernels.schedule.body_runs import body_runs
 from ascend_kernels.schedule.line_work import line_work
 from ascend_kernels.schedule.planner.cycle_bound import LATENCIES, CycleBound
 from ascend_kernels.schedule.planner.tile_graph import KernelGraphs, PlanError
 from ascend_kernels.schedule.schedule import Schedule
 from ascend_kernels.schedule.simulated_cycles import simulated_cycles
-from ascend_kernels.schedule.task_times import MODEL, body_runs, schedule_cycles, task_times
+from ascend_kernels.schedule.task_times import MODEL, schedule_cycles, task_times
 from pypto_cast.call_sites import Place, caller, silenced
 from pypto_cast.kernel.fit import fit_report
 from pypto_cast.kernel.jit import Kernel
@@ -114,10 +115,14 @@ class _Search:
             for event, tile in zip(events, tiles, strict=True)
         ]
         self._graphs = kernel._graphs_of(recorded, marks)
-        self._bound = CycleBound(self._graphs, current().chip.vector_cores)
+        self._bound = self._bound_by(MODEL)
         self._until = time.monotonic() + seconds
         self._planned = self._excluded = self._not_fitting = self._alike = self._unknown = 0
         self._model = MODEL
+
+    def _bound_by(self, model: str) -> CycleBound:
+        extents = {name: shape for name, (_, shape) in self._tensors.items()}
+        return CycleBound(self._graphs, current().chip.vector_cores, model, extents)
 
     def _mark(self, tile: _MarkedTile) -> Shape:
         first = _MARKS + _AXES * self._calls.index(tile.call)
@@ -298,7 +303,7 @@ class _Search:
         found = _made(schedule, self._all(tiles), varied, bound, self._model)
         if found is None and not self._planned:
             self._model = LATENCIES
-            self._bound = CycleBound(self._graphs, current().chip.vector_cores, LATENCIES)
+            self._bound = self._bound_by(LATENCIES)
             self._not_fitting = self._alike = 0
             return self._candidate(tiles, varied)
         self._planned += 1
@@ -388,7 +393,7 @@ def _made(
 ) -> KernelCandidate | None:
     """The figures of a schedule; None where it has no cycles by the model."""
     tasks, busy, latencies = 0, 0, 0
-    for place, runs in body_runs(schedule.steps).items():
+    for place, runs in body_runs(schedule.steps, schedule.extents).items():
         body = schedule.bodies[place]
         count = sum(each.leaf is not None for each in body.tasks)
         tasks += count

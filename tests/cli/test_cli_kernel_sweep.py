@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
+import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.environment.command import Command, command
+
+from pypto_cast.cli import kernel_sweep
+from pypto_cast.kernel.tuned_kernel import TunedKernel
 
 __all__ = ["command"]
 SOURCE = """\
@@ -68,6 +73,27 @@ def test_kernels_are_tuned_kept_and_not_tuned_again(
     (tmp_path / "k.py").write_text(SOURCE + "\n# another source is another job\n")
     assert command("sweep", config, "--jobs", 1).code == 0
     assert len(output.read_text().splitlines()) == 4
+
+
+def test_an_interrupted_sweep_goes_on_where_it_was(
+    command: Command, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output, tuned = config.with_suffix(".jsonl"), kernel_sweep.kernel_tuned
+    ran: list[str] = []
+
+    def interrupted(named: str, *rest: Any) -> TunedKernel:
+        ran.append(named)
+        if len(ran) == 2:
+            signal.raise_signal(signal.SIGINT)
+        return tuned(named, *rest)
+
+    monkeypatch.setattr(kernel_sweep, "kernel_tuned", interrupted)
+    error = command("sweep", config, "--jobs", 1).error
+    assert error == f"interrupted; 1 of 2 jobs are in {output}, and the same command does the rest"
+    assert len(output.read_text().splitlines()) == 1
+    assert command("sweep", config, "--jobs", 1).code == 0
+    assert (len(ran), len(output.read_text().splitlines())) == (3, 2)
+    assert [each.name for each in config.parent.iterdir() if "-part" in each.name] == []
 
 
 @pytest.mark.parametrize(

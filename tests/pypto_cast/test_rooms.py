@@ -165,6 +165,7 @@ def test_what_stands_on_the_core_is_loaded_when_it_is_used(tmp_path: Path) -> No
         "assert p.Route.__module__ == 'pypto_cast.routes.cast_routes'\n"
         "module = sys.modules['pypto_cast.routes.cast_routes']\n"
         "assert callable(p.routes) and p.routes is module.routes\n"
+        "assert callable(p.testing.assert_fits) and p.dialects.__name__ == 'pypto_cast.dialects'\n"
     )
     done = python(tmp_path, "-W", "ignore", "-c", code)
     assert (done.returncode, done.stderr) == (0, "")

@@ -19,11 +19,12 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from ascend_kernels.schedule.body_runs import NO_EXTENTS, body_runs
 from ascend_kernels.schedule.planner.tile_graph import (
     Attributes,
     KernelGraphs,
@@ -41,7 +42,7 @@ from ascend_kernels.schedule.simulated_cycles import (
     HAND_OUT_CYCLES,
     RESOLVE_CYCLES,
 )
-from ascend_kernels.schedule.task_times import MODEL, body_runs
+from ascend_kernels.schedule.task_times import MODEL
 from simulator.machine.tile_opcodes import TILE_OPCODES, TileOpcode, TileWork
 from simulator.numbers.formats import Format
 from tiling.grid import Shape
@@ -91,13 +92,20 @@ class CycleBound:
         given: the operations. A body that runs an open number of times counts once.
         cores: vector cores of the chip.
         model: "tasks" as `schedule_cycles` counts, or "latencies" as `task_times` does.
+        extents: of the parameters of the call that is planned for, which numbers of runs go by.
     """
 
-    def __init__(self, given: KernelGraphs, cores: int, model: str = MODEL) -> None:
+    def __init__(
+        self,
+        given: KernelGraphs,
+        cores: int,
+        model: str = MODEL,
+        extents: Mapping[str, Shape] = NO_EXTENTS,
+    ) -> None:
         self._cores, self._model = cores, model
         self._bodies = [
             (1 if count is None else count, given.graphs[place], _needed(given.graphs[place]))
-            for place, count in body_runs(given.steps).items()
+            for place, count in body_runs(given.steps, extents).items()
         ]
 
     def cycles(self, tile_of: Callable[[Shape], Shape] = tuple) -> int:

@@ -212,6 +212,7 @@ def _parameters(
             ),
             is_read=name in read or name in numbers,
             is_written=name in written,
+            planned_shape=shape if any(each == name for each, _ in open_axes) else (),
         )
         for name, (fmt, shape) in tensors.items()
     )

@@ -13,10 +13,10 @@ from support.programs.perfetto_document import check_document
 from support.programs.upstream_dumps import DUMPS, kernel_of, unpacked
 
 import pypto_cast as pypto
-from ascend_kernels.schedule.parts import Loop, Run
+from ascend_kernels.schedule.body_runs import body_runs
+from ascend_kernels.schedule.parts import Branch, Loop, Run
 from ascend_kernels.schedule.schedule import Schedule
 from ascend_kernels.schedule.task_times import (
-    body_runs,
     schedule_cycles,
     simulated_leaf_times,
     simulated_task_times,
@@ -137,6 +137,51 @@ def test_one_iteration_and_all(tmp_path: Path) -> None:
     assert body_runs(steps) == {0: 5, 1: 12}
 
 
+def test_extents_of_the_call_say_how_often_a_body_runs(
+    command: Command,
+) -> None:
+    file = f"{DUMPS / 'loop_paths.py'}::loop_paths"
+    shapes = ("--shape", "x=320,64", "--shape", "y=320,64")
+    told = command("schedule", file, *shapes, "--json").json
+    assert told["tasks_in_all"] == sum(row["tasks"] * row["runs"] for row in told["bodies"]) == 16
+    assert sorted(row["runs"] for row in told["bodies"]) == [1, 1, 1, 13]
+
+    loops = kernel_of("loop_rows")
+    one, other = (
+        loops.schedule(*(np.zeros((rows, 256), np.float32) for _ in range(2)))
+        for rows in (512, 1024)
+    )
+    assert one == other == Schedule.from_json(one.to_json())
+    assert [each.extents["x"] for each in (one, other)] == [(512, 256), (1024, 256)]
+    assert Schedule.from_json(one.to_json()).extents == one.extents
+    runs = [document(schedule_report(each))["bodies"][0]["runs"] for each in (one, other)]
+    assert runs[1] == 2 * runs[0]
+    assert f"tasks, {runs[1]} runs" in str(other)
+    assert schedule_cycles(other).cycles == 2 * (schedule_cycles(one).cycles or 0) > 0
+    elsewhere = replace(one.parameters[0], planned_shape=(512, 128))
+    with pytest.raises(ValueError, match=r"x has the shape .* is planned for \[512, 128\]"):
+        replace(one, parameters=(elsewhere, *one.parameters[1:]))
+    # Rows of a view hold data as far as the call has them.
+    assert "COPY_OUT; at most 16384 B moved" in str(one)
+
+
+def test_what_a_round_does_may_go_by_its_number() -> None:
+    variable = ("symbol", "i")
+    first = Branch(condition=("eq", variable, 0), steps=(Run(body=0),), otherwise=(Run(body=1),))
+    rest = Loop(variable="j", begin=variable, end=4, step=1, steps=(Run(body=2),))
+    end = ("div", ("extent", "x", 0), 8)
+    loop = Loop(variable="i", begin=0, end=end, step=1, steps=(first, rest))
+
+    assert body_runs((loop,), {"x": (32,)}) == {0: 1, 1: 3, 2: 10}
+    assert body_runs((loop,), {"x": (7,)}) == {0: 0, 1: 0, 2: 0}
+    assert body_runs((loop,)) == {0: None, 1: None, 2: None}
+    many = replace(loop, end=10**9)
+    assert body_runs((many,)) == {0: None, 1: None, 2: None}
+    assert body_runs((replace(many, steps=(Run(body=0),)),)) == {0: 10**9}
+    unknown = replace(loop, steps=(replace(first, condition=("data", "x", variable)),))
+    assert body_runs((unknown,), {"x": (32,)}) == {0: None, 1: None}
+
+
 def test_without_cycles_there_is_no_timeline() -> None:
     @pypto.frontend.jit
     def rounded(
@@ -148,6 +193,10 @@ def test_without_cycles_there_is_no_timeline() -> None:
     x = pypto.tensor([64, 64], pypto.DT_FP32)
     y = pypto.tensor([64, 64], pypto.DT_FP16)
     (schedule,) = rounded.program(x, y).schedules
+    line = rounded._function.__code__.co_firstlineno + 5
+    assert {row["line"] for row in document(schedule_report(schedule))["lines"]} == {
+        f"test_schedule_report.py:{line}"
+    }
     report = schedule_report(schedule)
     assert [part.kind for part in report.parts] == ["ub"]
     assert {row["cycles"] for row in document(report)["lines"]} == {None}
@@ -250,6 +299,19 @@ def test_a_kernel_that_raises(command: Command, tmp_path: Path, body: str, says:
         f"    pypto.set_vec_tile_shapes(32, 64)\n    {body}\n"
     )
     assert says in command("schedule", f"{file}::raises").error
+
+
+def test_a_folder_that_is_read_only_is_told_before_anything_is_planned(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # To a superuser no folder is read-only.
+    monkeypatch.setattr("os.access", lambda path, _: path != tmp_path)
+    file = tmp_path / "raises.py"
+    file.write_text("raise SystemExit('it was run')")
+    for words in (("schedule", "-o"), ("schedule", "--html"), ("tune", "-o")):
+        name, option = words
+        error = command(name, f"{file}::raises", option, tmp_path / "out.json").error
+        assert error == f"{tmp_path} is read-only; out.json cannot be written to it"
 
 
 def test_shapes_that_annotations_leave_open(command: Command, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import re
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import pytest
 from safetensors.numpy import save_file
 from support.devices.certainties import between
 from support.environment.command import Command, command, npy
+from support.environment.sources import ROOT
 from support.programs.upstream_dumps import DUMPS, compiler, unpacked
 
 from pypto_cast.cli.commands.certainty_command import kernel_named
@@ -120,9 +122,21 @@ def every_dict(value: Any) -> Iterator[dict[str, Any]]:
             yield from every_dict(entry)
 
 
+def kinds_in_the_source() -> set[str]:
+    """Those of the reports with facts or totals, which JSON is made of; the others are of pages."""
+    found = set()
+    for path in (ROOT / "pypto_cast").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "Report":
+                words = {each.arg: each.value for each in node.keywords}
+                if words.keys() & {"facts", "totals"}:
+                    found.add(ast.literal_eval(words["kind"]))
+    return found
+
+
 def test_json_follows_the_schema(command: Command, words: dict[str, tuple[object, ...]]) -> None:
     kinds = schema()["properties"]["report_kind"]["enum"]
-    assert sorted([*words, "estimate"]) == kinds
+    assert sorted([*words, "estimate", "task-estimate"]) == kinds == sorted(kinds_in_the_source())
     for kind, line in words.items():
         ran = command(*line, "--json")
         assert (ran.json["report_version"], ran.json["report_kind"]) == (VERSION, kind)
@@ -158,6 +172,12 @@ def test_an_estimate_has_a_report(tmp_path: Path) -> None:
     (cast,) = told["casts"]
     assert (cast["shape"], cast["tile_shape"], cast["count"]) == ([8, 32], [4, 32], 1)
     assert "CAST_RINT" in found._repr_html_()
+    tasks = kernel.estimate(
+        np.ones((8, 32), np.float32), np.zeros((8, 32), np.float16), model="tasks"
+    )
+    told = document(tasks.report)
+    assert list(faults(told, schema())) == []
+    assert (told["report_kind"], told["tasks"]) == ("task-estimate", 2)
 
 
 def test_a_cell_is_a_value_for_programs_and_a_text_for_people() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 from support.environment.command import Command, command
 from support.environment.dask_cluster import distributed, worker_processes
+from support.programs.upstream_dumps import DUMPS
 from test_sweep import CONFIG, slow_jobs, sweep
 
 from pypto_cast import dask_pool
@@ -146,6 +148,17 @@ def test_the_command(cluster: Any, command: Command, tmp_path: Path) -> None:
     there = config.with_suffix(".jsonl")
     assert len(there.read_text(encoding="utf-8").splitlines()) == 4
     there.unlink()
+    assert command("sweep", config, "--jobs", 1, "--json").json == ran.json
+
+
+def test_kernels_on_a_cluster(cluster: Any, command: Command, tmp_path: Path) -> None:
+    shutil.copy(DUMPS / "softmax.py", tmp_path)
+    config = tmp_path / "kernels.toml"
+    config.write_text('releases = "all"\n[[kernels]]\nkernel = "softmax.py::softmax"\n')
+    ran = command("sweep", config, "--scheduler", cluster.scheduler_address, "--json")
+    assert (ran.code, ran.err) == (0, "")
+    assert [each["release"] for each in ran.json["jobs"]] == ["0.2.0", "head"]
+    config.with_suffix(".jsonl").unlink()
     assert command("sweep", config, "--jobs", 1, "--json").json == ran.json
 
 
