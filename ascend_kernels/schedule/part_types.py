@@ -9,7 +9,7 @@ from typing import Any, Final
 
 _HINTS: Final[dict[type, dict[str, Any]]] = {}
 """The types of the fields of each class that was made, which take long to resolve."""
-_UNIONS: Final = (typing.Union, types.UnionType)
+UNIONS: Final = (typing.Union, types.UnionType)
 MAX_BITS: Final = 64
 """Of a whole number."""
 WANTED: Final = {
@@ -72,7 +72,7 @@ def fits(value: object, kind: Any) -> bool:
     if typing.get_origin(kind) is tuple:
         inner = typing.get_args(kind)[0]
         return isinstance(value, tuple) and all(fits(each, inner) for each in value)
-    if typing.get_origin(kind) in _UNIONS:
+    if typing.get_origin(kind) in UNIONS:
         kinds = set(typing.get_args(kind))
         if {int, str} <= kinds:  # a scalar, which is checked with the whole, to any depth
             return isinstance(value, (int, str, tuple))
@@ -89,7 +89,7 @@ def fits(value: object, kind: Any) -> bool:
 def _wanted(kind: Any) -> str:
     if typing.get_origin(kind) is tuple:
         return f"a tuple, each {_wanted(typing.get_args(kind)[0])},"
-    if typing.get_origin(kind) in _UNIONS:
+    if typing.get_origin(kind) in UNIONS:
         kinds = typing.get_args(kind)
         return WANTED[object] if {int, str} <= set(kinds) else " or ".join(map(_wanted, kinds))
     return WANTED.get(kind) or ("None" if kind is type(None) else f"a {kind.__name__}")
