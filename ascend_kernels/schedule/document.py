@@ -69,10 +69,10 @@ def _is_of(value: Any, kind: Any, nested: int = 0) -> bool:
     if kind is object:
         if isinstance(value, list):
             return nested < MAX_NESTED and all(_is_of(x, object, nested + 1) for x in value)
-        return fits(value, int) or fits(value, str)
+        return fits(int)(value) or fits(str)(value)
     if kind is float:
-        return fits(value, float) and math.isfinite(value)
-    return isinstance(kind, type) and fits(value, kind)
+        return fits(float)(value) and math.isfinite(value)
+    return isinstance(kind, type) and fits(kind)(value)
 
 
 def to_plain(value: Any) -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from simulator.machine.memory import SimulatorFault
-from tiling.c_division import quotient, remainder
+from tiling.grid import quotient, remainder
 
 Scalar = int | str | tuple["Scalar", ...]
 MAX_NESTED: Final = 100

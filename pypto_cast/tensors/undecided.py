@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from pypto_cast.recording.causes import CONTROL_DEPENDENCE
-from tiling.c_division import quotient, remainder
+from tiling.grid import quotient, remainder
 
 Bounds = tuple[int, int]
 """The least and the greatest of numbers."""
