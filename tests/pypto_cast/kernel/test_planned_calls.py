@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import pypto_cast as pypto
+from ascend_kernels.schedule.parts import Barrier, Loop
 from ascend_kernels.schedule.planner import kernel_plan
 from ascend_kernels.schedule.schedule import Schedule
 from pypto_cast.kernel.jit import Kernel
@@ -737,6 +738,13 @@ def test_a_row_of_a_view_behind_other_copies_has_its_own_extent() -> None:
     with pypto.options(fidelity="instructions", strict=True):
         kernel(x, y, NO_NUMBERS)
     np.testing.assert_array_equal(y, expected)
+
+
+def test_each_length_of_an_unrolled_loop_waits() -> None:
+    """As dumps of the wheel have it: upstream makes a loop of each."""
+    waiting = WAITING.replace("32,", "32, unroll_list=[4, 2, 1],")
+    schedule = of_lines(waiting, ROWS).schedule(*np.zeros((2, 96, 64), np.float32), NO_NUMBERS)
+    assert [type(each) for each in schedule.steps] == [Barrier, Loop] * 3
 
 
 def test_passes_through_nested_bodies_grow_with_the_paths(monkeypatch: pytest.MonkeyPatch) -> None:
