@@ -747,6 +747,14 @@ def test_each_length_of_an_unrolled_loop_waits() -> None:
     assert [type(each) for each in schedule.steps] == [Barrier, Loop] * 3
 
 
+def test_a_known_operand_of_min_is_last_as_in_dumps() -> None:
+    kernel = of_lines("for i in pypto.loop(pypto.min(2, x.shape[0] // 32)):", ROWS)
+    schedule = kernel.schedule(*np.zeros((2, 96, 64), np.float32), NO_NUMBERS)
+    (loop,) = schedule.steps
+    assert isinstance(loop, Loop)
+    assert loop.end == ("min", ("div", ("extent", "x", 0), 32), 2)
+
+
 def test_passes_through_nested_bodies_grow_with_the_paths(monkeypatch: pytest.MonkeyPatch) -> None:
     """A body runs three times, and those of the loops in it once more in two of the three."""
     counts, run = [], PlanTape.passes
