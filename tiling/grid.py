@@ -1,4 +1,4 @@
-"""Tiles of one shape laid over a larger one, and shared among cores; tiles are never listed."""
+"""Tiles of a shape laid over a larger one and shared among cores, never listed; division of C."""
 
 from __future__ import annotations
 
@@ -81,3 +81,22 @@ def as_tiles(shapes: Iterable[Shape]) -> Ints:
 def as_shapes(tiles: Ints) -> list[Shape]:
     """The tile shapes of an array of shape (n, axes)."""
     return [tuple(tile) for tile in tiles.tolist()]
+
+
+def quotient(dividend: int, divisor: int) -> int:
+    """The quotient without its fraction: -7 / 2 is -3.
+
+    Raises:
+        ZeroDivisionError: by zero.
+    """
+    found = abs(dividend) // abs(divisor)
+    return found if (dividend < 0) == (divisor < 0) else -found
+
+
+def remainder(dividend: int, divisor: int) -> int:
+    """The remainder of that quotient, which has the dividend's sign: -7 % 3 is -1.
+
+    Raises:
+        ZeroDivisionError: by zero.
+    """
+    return dividend - divisor * quotient(dividend, divisor)

@@ -14,12 +14,11 @@ import typing
 from typing import Any, Final
 
 from ascend_kernels.schedule import parts
-from ascend_kernels.schedule.part_types import MAX_BITS, WANTED
+from ascend_kernels.schedule.part_types import UNIONS, WANTED, fits
 from ascend_kernels.schedule.scalars import MAX_NESTED
 from simulator.numbers.formats import FORMATS, FloatFormat, IntFormat
 
 _STEPS: Final = {kind.__name__: kind for kind in typing.get_args(parts.ControlStep)}
-_UNIONS: Final = (typing.Union, types.UnionType)
 _PLAIN: Final = (bool, int, float, str)
 _NOT_FINITE: Final = ("inf", "-inf", "nan")
 """Numbers that JSON lacks, as texts."""
@@ -70,15 +69,10 @@ def _is_of(value: Any, kind: Any, nested: int = 0) -> bool:
     if kind is object:
         if isinstance(value, list):
             return nested < MAX_NESTED and all(_is_of(x, object, nested + 1) for x in value)
-        return _is_of(value, int) or _is_of(value, str)
-    if kind is int:
-        is_int = isinstance(value, int) and not isinstance(value, bool)
-        return is_int and value.bit_length() <= MAX_BITS
+        return fits(int)(value) or fits(str)(value)
     if kind is float:
-        return _is_of(value, int) or (isinstance(value, float) and math.isfinite(value))
-    if kind is str:
-        return isinstance(value, str) and value.isprintable()
-    return isinstance(kind, type) and isinstance(value, kind)
+        return fits(float)(value) and math.isfinite(value)
+    return isinstance(kind, type) and fits(kind)(value)
 
 
 def to_plain(value: Any) -> Any:
@@ -122,7 +116,7 @@ def from_plain(kind: Any, value: Any, path: str) -> Any:
         if wanted is None:
             raise ValueError(f"{path}: a step is wanted, not {str(value)[:40]!r}")
         return _object(wanted, {name: x for name, x in value.items() if name != "kind"}, path)
-    kinds = typing.get_args(kind) if typing.get_origin(kind) in _UNIONS else (kind,)
+    kinds = typing.get_args(kind) if typing.get_origin(kind) in UNIONS else (kind,)
     return _member(kinds, value, path)
 
 

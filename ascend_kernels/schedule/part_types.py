@@ -9,7 +9,7 @@ import typing
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-_UNIONS: Final = (typing.Union, types.UnionType)
+UNIONS: Final = (typing.Union, types.UnionType)
 MAX_BITS: Final = 64
 """Of a whole number."""
 WANTED: Final = {
@@ -77,7 +77,7 @@ def fits(kind: Any) -> Callable[[object], bool]:
     if typing.get_origin(kind) is tuple:
         is_inner = fits(typing.get_args(kind)[0])
         return lambda value: isinstance(value, tuple) and all(map(is_inner, value))
-    if typing.get_origin(kind) in _UNIONS:
+    if typing.get_origin(kind) in UNIONS:
         kinds = typing.get_args(kind)
         if {int, str} <= {*kinds}:  # a scalar, which is checked with the whole, to any depth
             return lambda value: isinstance(value, (int, str, tuple))
@@ -96,7 +96,7 @@ def fits(kind: Any) -> Callable[[object], bool]:
 def _wanted(kind: Any) -> str:
     if typing.get_origin(kind) is tuple:
         return f"a tuple, each {_wanted(typing.get_args(kind)[0])},"
-    if typing.get_origin(kind) in _UNIONS:
+    if typing.get_origin(kind) in UNIONS:
         kinds = typing.get_args(kind)
         return WANTED[object] if {int, str} <= set(kinds) else " or ".join(map(_wanted, kinds))
     return WANTED.get(kind) or ("None" if kind is type(None) else f"a {kind.__name__}")

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from simulator.machine.memory import SimulatorFault
+from tiling.grid import quotient, remainder
 
 Scalar = int | str | tuple["Scalar", ...]
 MAX_NESTED: Final = 100
@@ -26,8 +27,8 @@ _FUNCTIONS: Final[Mapping[str, Callable[..., int]]] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
-    "div": lambda a, b: _truncated(a, b),
-    "mod": lambda a, b: a - b * _truncated(a, b),
+    "div": quotient,
+    "mod": remainder,
     "neg": operator.neg,
     "pos": operator.pos,
     "not": lambda a: int(not a),
@@ -197,8 +198,3 @@ def _element(name: str, index: list[int], values: Values) -> int:
     if any(not 0 <= place < extent for place, extent in zip(index, array.shape, strict=True)):
         raise SimulatorFault(f"reads {name}{index}, which has {list(array.shape)} elements")
     return int(array[tuple(index)])
-
-
-def _truncated(a: int, b: int) -> int:
-    quotient = abs(a) // abs(b)
-    return quotient if (a < 0) == (b < 0) else -quotient

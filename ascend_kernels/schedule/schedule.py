@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import math
@@ -21,7 +22,7 @@ from ascend_kernels.schedule.consistency import (
     check_steps,
 )
 from ascend_kernels.schedule.document import from_plain, to_plain
-from ascend_kernels.schedule.line_work import line_work
+from ascend_kernels.schedule.line_work import line_work, place_of
 from ascend_kernels.schedule.part_types import check_fields
 from ascend_kernels.schedule.parts import (
     Body,
@@ -39,12 +40,13 @@ from ascend_kernels.schedule.task_lowering import (
     not_executed,
     open_axes,
 )
+from ascend_kernels.schedule.unordered_tasks import FirstUnordered
 from simulator.machine.memory import SimulatorFault
 from simulator.machine.pipes import CopyCompletion
 from simulator.machine.tasks import TaskMemory, run_tasks
 from simulator.machine.tile_opcodes import instructions_inside
-from simulator.numbers.formats import Format
 from tiling.chips import chip_named
+from tiling.grid import Shape
 
 RELEASE: Final = "0.2.0"
 """The release of upstream's compiler whose passes and dumps are known."""
@@ -211,37 +213,23 @@ class Schedule:
         doubts: dict[str, None] = {}
         extents = self._extents(arrays)
         memory: dict[str, npt.NDArray[np.uint8]] = {}
-        tensors: dict[str, tuple[Format, tuple[int, ...]]] = {}
         for parameter, array in zip(self.parameters, arrays, strict=True):
             held = np.array(array) if parameter.is_written else np.asarray(array)
             memory[parameter.name] = held.reshape(-1).view(np.uint8)
             if not parameter.is_written:
                 memory[parameter.name].flags.writeable = False
-            tensors[parameter.name] = parameter.format, array.shape
         chip = chip_named(self.chip)
-        unable = {
-            place: why
-            for place, leaf in enumerate(self.leaves)
-            if (why := not_executed(leaf, chip.isa))
+        known = {
+            parameter.name: array
+            for parameter, array in zip(self.parameters, arrays, strict=True)
+            if not parameter.is_written
         }
-        lowering = Lowering(
-            isa=chip.isa,
-            leaves=self.leaves,
-            bodies=self.bodies,
-            extents=extents,
-            tensors=tensors,
-            open_axes={each.name: open_axes(each.shape) for each in self.parameters},
-            arrays={
-                parameter.name: array
-                for parameter, array in zip(self.parameters, arrays, strict=True)
-                if not parameter.is_written
-            },
-            unable=unable,
-        )
+        lowering = self._lowering(extents, known)
+        unable = lowering.unable
         tasks = list(lowering.tasks(self.steps, {}))
         added = {
             name: math.prod(shape) * fmt.dtype.itemsize
-            for name, (fmt, shape) in tensors.items()
+            for name, (fmt, shape) in lowering.tensors.items()
             if name not in memory and name not in lowering.aliases
         }
         check_most(sum(map(abs, added.values())), MAX_TEMPORARY_BYTES, "bytes of temporaries")
@@ -273,6 +261,55 @@ class Schedule:
             if parameter.is_written:
                 array.reshape(-1).view(np.uint8)[...] = memory[parameter.name]
         return counts
+
+    def unordered(self, extents: Mapping[str, Shape], arrays: Mapping[str, Array]) -> str:
+        """The first two tasks that use the same elements, one of them writing, in any order.
+
+        Args:
+            extents: the shape of each parameter.
+            arrays: the parameters whose elements are known; a task whose place goes by others is
+                left out, as are all behind more tasks than are executed.
+
+        Returns:
+            Both operations with their lines; "" without such tasks.
+        """
+        lowering, order = self._lowering(extents, arrays), FirstUnordered()
+        lowering.order = order
+        with contextlib.suppress(ValueError):
+            for _ in lowering.tasks(self.steps, {}):
+                if order.unordered is not None:
+                    break
+        if order.unordered is None:
+            return ""
+        memory, *both = order.unordered
+        earlier, later = (
+            f"{self.leaves[x.leaf].operations[x.operation].opcode} at "
+            f"{place_of(self.leaves[x.leaf], x.operation)}"
+            for x in both
+        )
+        did, does = (("writes" if x.is_written else "reads") for x in both)
+        name = memory if memory in extents else "a tensor"
+        return (
+            f"{later} {does} elements of {name} that {earlier} {did} in another task; only a loop "
+            "between them with submit_before_loop=True orders the two"
+        )
+
+    def _lowering(self, extents: Mapping[str, Shape], arrays: Mapping[str, Array]) -> Lowering:
+        isa = chip_named(self.chip).isa
+        return Lowering(
+            isa=isa,
+            leaves=self.leaves,
+            bodies=self.bodies,
+            extents=extents,
+            tensors={each.name: (each.format, extents[each.name]) for each in self.parameters},
+            open_axes={each.name: open_axes(each.shape) for each in self.parameters},
+            arrays=arrays,
+            unable={
+                place: why
+                for place, leaf in enumerate(self.leaves)
+                if (why := not_executed(leaf, isa))
+            },
+        )
 
     def _check_whole(
         self, parameter: Parameter, counts: Array, expected: Callable[[str], Array] | None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy.typing as npt
 
@@ -46,33 +46,53 @@ class NotExecutedError(ValueError):
     """A part of a schedule cannot be executed; the text gives the reason."""
 
 
+Spans = tuple[tuple[int, int], ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Box:
+class Box:
     """A box of a tensor that a task reads or writes.
 
     Attributes:
         task: its number.
+        leaf, operation: the copy.
         tensor_shape: of the tensor as that task sees it.
         spans: begin and end an axis; None where they are not known.
+        cells: the same as upstream's runtime notes them, an open axis whole.
+        is_written: True if the task writes it.
     """
 
     task: int
+    leaf: int
+    operation: int
     tensor_shape: tuple[int, ...]
-    spans: tuple[tuple[int, int], ...] | None
+    spans: Spans | None
+    cells: Spans | None
+    is_written: bool
 
-    def touches(self, other: _Box) -> bool:
+    def touches(self, other: Box) -> bool:
         """Return True if both may have an element in common."""
-        if self.tensor_shape != other.tensor_shape or self.spans is None or other.spans is None:
+        if self.tensor_shape != other.tensor_shape or self.cells is None or other.cells is None:
             return True
-        pairs = zip(self.spans, other.spans, strict=True)
+        pairs = zip(self.cells, other.cells, strict=True)
         return all(a < d and c < b for (a, b), (c, d) in pairs)
 
-    def covers(self, other: _Box) -> bool:
+    def covers(self, other: Box) -> bool:
         """Return True if every element of the other is in this one."""
-        if self.tensor_shape != other.tensor_shape or self.spans is None or other.spans is None:
+        if self.tensor_shape != other.tensor_shape or self.cells is None or other.cells is None:
             return False
-        pairs = zip(self.spans, other.spans, strict=True)
+        pairs = zip(self.cells, other.cells, strict=True)
         return all(a <= c and d <= b for (a, b), (c, d) in pairs)
+
+
+class TaskOrder(Protocol):
+    """Takes the tasks of a schedule in order."""
+
+    def add(self, after: Iterable[int], uses: Sequence[tuple[str, Box]]) -> None:
+        """Take the next task: the tasks before it, and its boxes with their memory."""
+
+    def close_run(self) -> None:
+        """Take the end of a run of a body."""
 
 
 @dataclass(slots=True)
@@ -97,6 +117,7 @@ class Lowering:
         reasons: what else is not executed.
         blocked: the tasks that cannot be executed, or need the results of one.
         aliases: tensors that lie in the memory of another.
+        order: takes each task; None: the tasks are to be executed.
     """
 
     isa: str
@@ -111,7 +132,8 @@ class Lowering:
     reasons: dict[str, None] = field(default_factory=dict)
     blocked: set[int] = field(default_factory=set)
     aliases: dict[str, str] = field(default_factory=dict)
-    _written: dict[str, list[_Box]] = field(default_factory=dict)
+    order: TaskOrder | None = None
+    _written: dict[str, list[Box]] = field(default_factory=dict)
     _slots: dict[int, str] = field(default_factory=dict)
     _unknown: set[str] = field(default_factory=set)
     _barrier: int = 0
@@ -171,7 +193,7 @@ class Lowering:
                     body = self.bodies[step.body]
                     for task in body.tasks:
                         self._unknown |= {
-                            access.tensor for access, _ in self._copied(task, "outputs")
+                            access.tensor for _, access, _ in self._copied(task, "outputs")
                         } & self.extents.keys()
                     for slot in (slot for each in body.temporaries for slot in each.writes_slots):
                         self._slots[slot] = f"slot {slot}, not executed"
@@ -213,7 +235,7 @@ class Lowering:
         suffix = f"@{self._count}"
         self._place(body, suffix, self._values(symbols))
         before = [set(range(self._barrier)) for _ in body.tasks]
-        written: dict[str, list[_Box]] = {}
+        written: dict[str, list[Box]] = {}
         for place, task in enumerate(body.tasks):
             number = self._count
             check_most(number + 1, MAX_TASKS, "tasks")
@@ -230,6 +252,8 @@ class Lowering:
                 )
             for memory, box in given:
                 written.setdefault(memory, []).append(box)
+            if self.order is not None:
+                self.order.add(before[place], (*read, *given))
             if task.leaf is not None and task.leaf in self.unable:
                 self.met.add(task.leaf)
                 self.blocked.add(number)
@@ -241,12 +265,14 @@ class Lowering:
             ):
                 self.blocked.add(number)
             yield self._task(
-                None if number in self.blocked else leaf,
+                None if number in self.blocked or self.order is not None else leaf,
                 task,
                 values,
                 suffix,
                 sorted(before[place]),
             )
+        if self.order is not None:
+            self.order.close_run()
         for memory, boxes in written.items():
             before_them = self._written.get(memory, ())
             left = [each for each in before_them if not any(box.covers(each) for box in boxes)]
@@ -269,30 +295,41 @@ class Lowering:
             return values, str(error)
         return replace(values, valid=valid), ""
 
-    def _copied(self, task: Task, ends: str) -> Iterator[tuple[Access, TileOperand]]:
-        """The accesses that a task reads, or writes, each with the tile at the other end."""
-        for operation in () if task.leaf is None else self.leaves[task.leaf].operations:
+    def _copied(self, task: Task, ends: str) -> Iterator[tuple[int, Access, TileOperand]]:
+        """The accesses that a task reads, or writes: operation, access, tile at the other end."""
+        operations = () if task.leaf is None else self.leaves[task.leaf].operations
+        for index, operation in enumerate(operations):
             pair = operation.inputs, operation.outputs
             here, there = pair if ends == "inputs" else pair[::-1]
             for operand in here:
                 if operand.access is not None and task.accesses[operand.access].tensor:
-                    yield task.accesses[operand.access], there[0]
+                    yield index, task.accesses[operand.access], there[0]
 
     def _boxes(
         self, task: Task, suffix: str, values: Values, ends: str
-    ) -> Iterator[tuple[str, _Box]]:
+    ) -> Iterator[tuple[str, Box]]:
         """The memory and the box of each tensor that the copies of a task read, or write."""
-        for access, tile in self._copied(task, ends):
-            name, spans = self._name_of(access, suffix), None
+        for index, access, tile in self._copied(task, ends):
+            assert task.leaf is not None
+            name, spans, cells = self._name_of(access, suffix), None, None
+            whole = self.tensors[name][1]
             if values.valid:
                 begins = [evaluate(each, values) for each in access.offset]
                 extents = [evaluate(each, values) for each in access.shape or tile.valid_shape]
-                whole = self.tensors[name][1]
-                spans = tuple(
-                    (0, whole[axis]) if axis in self.open_axes[name] else (begin, begin + extent)
-                    for axis, (begin, extent) in enumerate(zip(begins, extents, strict=True))
+                spans = tuple((a, a + n) for a, n in zip(begins, extents, strict=True))
+                cells = tuple(
+                    (0, whole[axis]) if axis in self.open_axes[name] else span
+                    for axis, span in enumerate(spans)
                 )
-            box = _Box(task=self._count, tensor_shape=self.tensors[name][1], spans=spans)
+            box = Box(
+                task=self._count,
+                leaf=task.leaf,
+                operation=index,
+                tensor_shape=whole,
+                spans=spans,
+                cells=cells,
+                is_written=ends == "outputs",
+            )
             yield self._memory_of(name), box
 
     def _task(

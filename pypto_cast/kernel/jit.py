@@ -37,8 +37,8 @@ from pypto_cast.kernel.scheduled import (
     TensorForms,
     UnplannedKernelWarning,
     check_options,
+    check_planned,
     check_schedule,
-    check_shared,
     execute,
     formats_and_shapes,
 )
@@ -425,7 +425,7 @@ class Kernel:
                 if recorded.loops_at:  # of a loop it has one iteration a path
                     with silenced():
                         recorded = self._recorded(arguments, named)
-                check_shared(schedule, running)
+                check_planned(schedule, running)
             except entry("PlanError") as error:
                 if settings.strict:
                     raise

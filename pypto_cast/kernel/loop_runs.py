@@ -28,6 +28,7 @@ from pypto_cast.recording.plan_tape import (
     PassClosed,
     PassOpened,
     PlanTape,
+    first_passes,
     placed,
 )
 from pypto_cast.recording.steps import Call
@@ -295,12 +296,14 @@ class _Events:
     ) -> Iterator[tuple[str, Any]]:
         """The place of each event with the rest of it, tensors made in them by their order.
 
+        Passes that only run the body of a loop among them once more are left out.
+
         Args:
             events: which.
             outer: gives what stands for a tensor that none of them made.
         """
         made: dict[int, int] = {}
-        for event in map(self._events.__getitem__, events):
+        for event in first_passes(map(self._events.__getitem__, events)):
             if isinstance(event, Call):
                 given = _described((event.arguments, event.named), made, outer)
                 tile = tuple(event.settings.vec_tile_shapes or ())

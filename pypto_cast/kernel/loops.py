@@ -129,7 +129,7 @@ def _planned(
         recording.refuse_plan(f"loop {name}", f"a loop around it has the index {variable} too")
     begin = first
     _check_step(stride)
-    for place, length in enumerate(lengths):
+    for length in lengths:
         leap = stride * length
         rounds = calculation("div", minus(stop, begin), leap)
         end = stop if length == 1 else plus(begin, calculation("mul", rounds, leap))
@@ -140,7 +140,7 @@ def _planned(
             end=end,
             step=leap,
             length=length,
-            waits=waits and not place,
+            waits=waits,
         )
         for _ in kernel.tape.passes(opened):
             for copy in range(length):

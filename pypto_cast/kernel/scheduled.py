@@ -115,6 +115,29 @@ def check_shared(schedule: Schedule, running: Recording) -> None:
             )
 
 
+def check_planned(schedule: Schedule, running: Recording) -> None:
+    """Refuse a planned schedule for the arrays of a call.
+
+    Raises:
+        PlanError: an array that is given twice and written, or tasks that nothing orders where
+            offsets or bounds are these.
+    """
+    from ascend_kernels.schedule.planner.kernel_plan import check_ordered
+
+    check_shared(schedule, running)
+    if schedule.numbers_read:
+        arrays = {each.name: _home(running, each.name) for each in schedule.parameters}
+        known = {name: arrays[name] for name in schedule.numbers_read}
+        extents = {name: array.shape for name, array in arrays.items()}
+        check_ordered(schedule, extents, known)
+
+
+def _home(running: Recording, name: str) -> npt.NDArray[Any]:
+    home = running.held(name).home
+    assert home is not None
+    return home
+
+
 def execute(
     schedule: Schedule,
     signature: Signature,
@@ -151,11 +174,8 @@ def execute(
             )
     check_shared(schedule, running)
     buffers = [running.held(each.name) for each in schedule.parameters]
-    arrays = []
-    for buffer in buffers:
-        assert buffer.home is not None
-        native = buffer.home.dtype.newbyteorder("=")
-        arrays.append(np.array(buffer.home, native, order="C"))
+    homes = [_home(running, each.name) for each in schedule.parameters]
+    arrays = [np.array(x, x.dtype.newbyteorder("="), order="C") for x in homes]
     with doubts_told() as doubt:
         schedule.times_written(
             *arrays,

@@ -1,7 +1,8 @@
 """The control flow of a kernel that is recorded for a schedule, between its calls.
 
 A loop's body runs once for each of its paths, once more for the first, and once more for all, so
-that a tensor or a number that Python's names carry from one iteration to the next is seen.
+that a tensor or a number that Python's names carry from one iteration to the next is seen. Where it
+runs once more, and where a loop is shortened, the loops in it go once through their paths.
 Source: upstream pypto at tag r0.2.0, framework/src/interface/program/recorder.cpp and
 interface/function/function.cpp:160 to 265.
 """
@@ -9,7 +10,7 @@ interface/function/function.cpp:160 to 265.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -119,6 +120,7 @@ class PlanTape:
     shortened: tuple[LoopPlace, int] | None = None
     _paths: list[_Path] = field(default_factory=list)
     _counts: list[int] = field(default_factory=lambda: [0])
+    _reruns: int = 0
 
     @property
     def is_in_loop(self) -> bool:
@@ -148,7 +150,8 @@ class PlanTape:
             PlanError: more paths than are planned.
         """
         place, most = self.shortened or ((), 0)
-        passes = _passes(opened.name)
+        is_rerun = self._reruns > 0 or self.shortened is not None
+        passes = _passes(opened.name, is_repeated=not is_rerun)
         self.events.append(opened)
         for is_path, path in itertools.islice(
             passes, most if place == tuple(self._counts) else None
@@ -157,7 +160,9 @@ class PlanTape:
             self._paths.append(path)
             self.opened.append(opened)
             self._counts.append(0)
+            self._reruns += not is_path
             yield
+            self._reruns -= not is_path
             self._paths.pop()
             self.opened.pop()
             self._counts.pop()
@@ -167,9 +172,10 @@ class PlanTape:
         self.events.append(LoopClosed())
 
 
-def _passes(name: str) -> Iterator[tuple[bool, _Path]]:
+def _passes(name: str, *, is_repeated: bool) -> Iterator[tuple[bool, _Path]]:
     """The runs of a body: if it is its path's first, and the path."""
-    for is_path, most in ((True, _MOST_PATHS), (False, 1), (False, _MOST_PATHS)):
+    repeats = ((False, 1), (False, _MOST_PATHS)) if is_repeated else ()
+    for is_path, most in ((True, _MOST_PATHS), *repeats):
         path = _Path()
         for _ in range(most):
             yield is_path, path
@@ -191,3 +197,15 @@ def placed(events: Sequence[Any]) -> Iterator[tuple[LoopPlace, Any]]:
             counts.append(0)
         elif isinstance(event, LoopClosed):
             counts[-1] += 1
+
+
+def first_passes(events: Iterable[Any]) -> Iterator[Any]:
+    """Events but those of passes that only run a body once more."""
+    reruns: list[bool] = []
+    for event in events:
+        if isinstance(event, PassOpened):
+            reruns.append(not event.is_path)
+        if not any(reruns):
+            yield event
+        if isinstance(event, PassClosed) and reruns:  # the events may be those of one pass
+            reruns.pop()

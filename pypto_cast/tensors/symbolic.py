@@ -342,7 +342,10 @@ def calculated(name: str, *operands: Any) -> Any:
             raise
         value = kind(0)  # the iteration that is recorded may be one that never runs
     if is_open:
-        value._scalar = (_SCALARS.get(name, name), *map(scalar_of, operands))
+        scalars = [*map(scalar_of, operands)]
+        if name in ("min", "max"):  # a known one is last in dumps
+            scalars.sort(key=lambda each: isinstance(each, int))
+        value._scalar = (_SCALARS.get(name, name), *scalars)
     return value if first is None else followed(name, value, operands)
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from pypto_cast.recording.causes import CONTROL_DEPENDENCE
+from tiling.grid import quotient, remainder
 
 Bounds = tuple[int, int]
 """The least and the greatest of numbers."""
@@ -27,17 +28,6 @@ _FEW: Final = 64
 """So many members, or pairs of members, are tried one by one."""
 _BEYOND: Final = 1 << 63
 """A device's scalars have 64 bits."""
-
-
-def _quotient(dividend: int, divisor: int) -> int:
-    """The quotient without its fraction: -7 / 2 is -3."""
-    quotient = abs(dividend) // abs(divisor)
-    return quotient if (dividend < 0) == (divisor < 0) else -quotient
-
-
-def _remainder(dividend: int, divisor: int) -> int:
-    """The remainder of that quotient, which has the dividend's sign: -7 % 3 is -1."""
-    return dividend - divisor * _quotient(dividend, divisor)
 
 
 def _power(base: int, exponent: int) -> int:
@@ -141,9 +131,9 @@ OPERATORS: Final[Mapping[str, Operator]] = {
     "add": Operator("({} + {})", operator.add),
     "sub": Operator("({} - {})", operator.sub),
     "mul": Operator("({} * {})", operator.mul),
-    "truediv": Operator("({} / {})", _quotient, bounds=_quotient_bounds),
-    "floordiv": Operator("({} // {})", _quotient, bounds=_quotient_bounds),
-    "mod": Operator("({} % {})", _remainder, bounds=_remainder_bounds),
+    "truediv": Operator("({} / {})", quotient, bounds=_quotient_bounds),
+    "floordiv": Operator("({} // {})", quotient, bounds=_quotient_bounds),
+    "mod": Operator("({} % {})", remainder, bounds=_remainder_bounds),
     "and": Operator("({} & {})", lambda a, b: a != 0 and b != 0, bounds=_truth_bounds),
     "or": Operator("({} | {})", lambda a, b: a != 0 or b != 0, bounds=_truth_bounds),
     "min": Operator("min({}, {})", min),

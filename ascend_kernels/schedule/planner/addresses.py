@@ -241,6 +241,8 @@ def _leaf_of(
                 # Behind the copies come the other operations that have a valid shape of their own.
                 moved = access - given + total if access >= given else numbers.get(access, access)
                 return "valid", moved, axis
+            case (str(name), *operands):
+                return name, *map(renumbered, operands)
         return extent
 
     operations = []

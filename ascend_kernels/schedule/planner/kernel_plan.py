@@ -6,6 +6,9 @@ import functools
 from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from typing import Any
+
+import numpy.typing as npt
 
 from ascend_kernels.schedule.parts import (
     Access,
@@ -66,10 +69,12 @@ def planned_schedule(
         chip: whose cores and UB are planned for.
 
     Raises:
-        PlanError: an operation that is not planned, more in UB at one moment than it holds, or a
-            kernel without an operation; names operation and line.
+        PlanError: an operation that is not planned, more in UB at one moment than it holds, tasks
+            that nothing orders, or a kernel without an operation; names operation and line.
     """
-    return _planned(given, tuple(tensors.items()), kernel=kernel, release=release, chip=chip)
+    planned = _planned(given, tuple(tensors.items()), kernel=kernel, release=release, chip=chip)
+    check_ordered(planned, {name: shape for name, (_, shape) in tensors.items()}, {})
+    return planned
 
 
 @functools.lru_cache(maxsize=32)
@@ -119,6 +124,33 @@ def _planned(
             if each.simplified
         ),
     )
+
+
+def check_ordered(
+    schedule: Schedule, extents: Mapping[str, Shape], arrays: Mapping[str, npt.NDArray[Any]]
+) -> None:
+    """Refuse tasks that use the same elements, one of them writing, in no order.
+
+    Upstream's runtime has the last writer of what is read done before; all else may run at once.
+
+    Args:
+        schedule: planned.
+        extents: the shape of each parameter.
+        arrays: the parameters whose elements are known.
+
+    Raises:
+        PlanError: names both operations.
+    """
+    is_once = schedule.steps == (Run(body=0),)
+    is_known = all(
+        isinstance(each, int)
+        for body in schedule.bodies
+        for task in body.tasks
+        for access in task.accesses
+        for each in access.offset
+    )
+    if not (is_once and is_known) and (found := schedule.unordered(extents, arrays)):
+        raise PlanError(f"{schedule.kernel}: {found}")
 
 
 def _kept(steps: Sequence[ControlStep], places: Mapping[int, int]) -> tuple[ControlStep, ...]:

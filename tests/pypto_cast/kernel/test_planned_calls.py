@@ -5,16 +5,18 @@ from __future__ import annotations
 import linecache
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pytest
 
 import pypto_cast as pypto
+from ascend_kernels.schedule.parts import Barrier, Loop
 from ascend_kernels.schedule.planner import kernel_plan
 from ascend_kernels.schedule.schedule import Schedule
 from pypto_cast.kernel.jit import Kernel
+from pypto_cast.recording.plan_tape import LoopOpened, PlanTape
 from pypto_cast.recording.steps import origin_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::pypto_cast.TileShapeWarning")
@@ -635,28 +637,154 @@ def flipped(x: Rows, y: Rows) -> None:
         factor = -factor
 
 
-def followed(before: str, body: str, factor: str) -> Kernel:
-    """A kernel with a second loop that takes what the first left."""
-    lines = f"""
+NO_NUMBERS = np.zeros((1, 1), np.int32)
+
+
+def of_lines(*lines: str) -> Kernel:
+    """A kernel of lines behind its first tile shape."""
+    text = """
 import pypto_cast as pypto
 Rows = pypto.Tensor[[pypto.DYNAMIC, 64], pypto.DT_FP32]
+Numbers = pypto.Tensor[[...], pypto.DT_INT32]
 @pypto.frontend.jit
-def kernel(x: Rows, y: Rows) -> None:
+def kernel(x: Rows, y: Rows, data: Numbers) -> None:
     pypto.set_vec_tile_shapes(16, 64)
-    {before}
-    for i in pypto.loop(x.shape[0] // 32, name="first"):
-        pypto.assemble(pypto.view(x, [16, 64], [i * 32, 0]) * 2.0, [i * 32, 0], y)
-        {body}
-    for j in pypto.loop(x.shape[0] // 32):
-        part = pypto.view(x, [16, 64], [j * 32 + 16, 0])
-        pypto.assemble(part * {factor}, [j * 32 + 16, 0], y)
 """
-    name = f"<followed {before} {body} {factor}>"
-    linecache.cache[name] = len(lines), None, lines.splitlines(keepends=True), name
+    text += "".join(f"    {line}\n" for line in lines)
+    name = f"<lines {hash(lines)}>"
+    linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
     found: dict[str, Any] = {}
-    exec(compile(lines, name, "exec"), found)
+    exec(compile(text, name, "exec"), found)
     kernel: Kernel = found["kernel"]
     return kernel
+
+
+def doubled(target: str, at: str, source: str = "x", start: str = "i * 32") -> str:
+    part = f"pypto.view({source}, [32, 64], [{start}, 0])"
+    return f"    pypto.assemble({part} * 2.0, [{at}, 0], {target})"
+
+
+EACH = "for i in pypto.loop(x.shape[0] // 32):"
+WAITING = "for i in pypto.loop(x.shape[0] // 32, submit_before_loop=True):"
+DECLARED = "t = pypto.tensor([x.shape[0], 64], pypto.DT_FP32)"
+ROWS, KEPT = doubled("y", "i * 32"), doubled("t", "i * 32")
+FROM_KEPT = doubled("y", "i * 32", "t")
+ORDERED: Mapping[str, tuple[str, ...]] = {
+    "written again, waiting": (EACH, ROWS, WAITING, ROWS),
+    "read behind a loop, waiting": (DECLARED, EACH, KEPT, WAITING, FROM_KEPT),
+    "read in the same iteration": (
+        *(DECLARED, EACH, KEPT, "    for _ in pypto.loop(1):", f"    {FROM_KEPT}"),
+    ),
+    "written at rows from data": (EACH, doubled("y", "data[i, 0] * 32")),
+}
+UNORDERED: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "written again": ("OUT .* writes elements of y .*OUT .* writes", (EACH, ROWS, EACH, ROWS)),
+    "one place": ("OUT .* writes elements of y .*OUT .* writes", (EACH, doubled("y", "0"))),
+    "overlapping": ("OUT .* writes elements of y .*OUT .* writes", (EACH, doubled("y", "i * 16"))),
+    "read behind a loop": (
+        "IN .* reads elements of a tensor that COPY_OUT .* writes",
+        (DECLARED, EACH, KEPT, EACH, FROM_KEPT),
+    ),
+    "read before": (
+        "OUT .* writes elements of x that COPY_IN .* reads",
+        (EACH, ROWS, EACH, doubled("x", "i * 32", "y", "0")),
+    ),
+    "one place from data": (
+        "OUT .* writes elements of y .*OUT .* writes",
+        (EACH, doubled("y", "data[0, 0] * 32")),
+    ),
+    "two places of one iteration": (
+        "OUT .* writes elements of y .*OUT .* writes",
+        (EACH, ROWS, doubled("y", "data[i, 0] * 32")),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", [*ORDERED, *UNORDERED])
+def test_iterations_are_planned_that_are_ordered_or_apart(
+    case: str, executed: list[Schedule]
+) -> None:
+    """Two runs of a body are ordered by a result that one reads of the other, or by a barrier."""
+    reason, lines = UNORDERED.get(case, ("", ORDERED.get(case, ())))
+    kernel, n = of_lines(*lines), np.array([[2], [0], [1]], np.int32)
+    (x,), (y, expected) = arrays((96, 64)), np.full((2, 96, 64), 7, np.float32)
+    (again,) = arrays((96, 64))
+    kernel(x, expected, n)
+    with (
+        pypto.options(fidelity="instructions"),
+        pytest.warns(pypto.UnplannedKernelWarning, match=f"COPY_{reason} in another task")
+        if reason
+        else warnings.catch_warnings(),
+    ):
+        kernel(again, y, n)
+    np.testing.assert_array_equal(y, expected)
+    np.testing.assert_array_equal(again, x)
+    assert len(executed) == (not reason)
+
+
+def test_a_row_of_a_view_behind_other_copies_has_its_own_extent() -> None:
+    """Copies are numbered in the order of issue, those that an extent is calculated of too."""
+    kernel = of_lines(
+        "t = pypto.tensor([32, 64], pypto.DT_FP32)",
+        EACH,
+        "    p = pypto.view(x, [32, 64], [i * 32, 0])",
+        "    t[:] = p * 1.0",
+        "    pypto.set_vec_tile_shapes(8, 32)",
+        "    p = p / (pypto.sum(pypto.abs(p * 2.0), -1, True) + 1.0)",
+        "    pypto.assemble(t + p, [i * 32, 0], y)",
+    )
+    (x,), (y, expected) = arrays((72, 64)), np.full((2, 72, 64), 7, np.float32)
+    kernel(x, expected, NO_NUMBERS)
+    with pypto.options(fidelity="instructions", strict=True):
+        kernel(x, y, NO_NUMBERS)
+    np.testing.assert_array_equal(y, expected)
+
+
+def test_each_length_of_an_unrolled_loop_waits() -> None:
+    """As dumps of the wheel have it: upstream makes a loop of each."""
+    waiting = WAITING.replace("32,", "32, unroll_list=[4, 2, 1],")
+    schedule = of_lines(waiting, ROWS).schedule(*np.zeros((2, 96, 64), np.float32), NO_NUMBERS)
+    assert [type(each) for each in schedule.steps] == [Barrier, Loop] * 3
+
+
+def test_a_known_operand_of_min_is_last_as_in_dumps() -> None:
+    kernel = of_lines("for i in pypto.loop(pypto.min(2, x.shape[0] // 32)):", ROWS)
+    schedule = kernel.schedule(*np.zeros((2, 96, 64), np.float32), NO_NUMBERS)
+    (loop,) = schedule.steps
+    assert isinstance(loop, Loop)
+    assert loop.end == ("min", ("div", ("extent", "x", 0), 32), 2)
+
+
+def test_passes_through_nested_bodies_grow_with_the_paths(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A body runs three times, and those of the loops in it once more in two of the three."""
+    counts, run = [], PlanTape.passes
+
+    def counted_passes(tape: PlanTape, opened: LoopOpened) -> Iterator[None]:
+        for each in run(tape, opened):
+            counts[-1] += 1
+            yield each
+
+    monkeypatch.setattr(PlanTape, "passes", counted_passes)
+    for depth in range(1, 5):
+        lines = ["    " * k + f"for {'ijkl'[k]} in pypto.loop(2):" for k in range(depth)]
+        counts.append(0)
+        of_lines(*lines, "    " * (depth - 1) + doubled("y", "0")).tensor_graphs(
+            *np.zeros((2, 96, 64), np.float32), NO_NUMBERS
+        )
+    assert counts == [3, 8, 15, 24]
+
+
+def followed(before: str, body: str, factor: str) -> Kernel:
+    """A kernel with a second loop that takes what the first left."""
+    return of_lines(
+        before,
+        'for i in pypto.loop(x.shape[0] // 32, name="first"):',
+        "    pypto.assemble(pypto.view(x, [16, 64], [i * 32, 0]) * 2.0, [i * 32, 0], y)",
+        f"    {body}",
+        "for j in pypto.loop(x.shape[0] // 32):",
+        "    part = pypto.view(x, [16, 64], [j * 32 + 16, 0])",
+        f"    pypto.assemble(part * {factor}, [j * 32 + 16, 0], y)",
+    )
 
 
 LEFT: Mapping[str, tuple[str, str, str]] = {
@@ -676,12 +804,12 @@ def test_what_a_loop_leaves_to_names_is_not_planned(case: str, executed: list[Sc
     kernel = followed(*LEFT[case])
     for rows in (32, 96):
         (x,), (y, expected) = arrays((rows, 64)), np.full((2, rows, 64), 7, np.float32)
-        kernel(x, expected)
+        kernel(x, expected, NO_NUMBERS)
         with (
             pypto.options(fidelity="instructions"),
             pytest.warns(pypto.UnplannedKernelWarning, match="loop first: what follows it"),
         ):
-            kernel(x, y)
+            kernel(x, y, NO_NUMBERS)
         np.testing.assert_array_equal(y, expected)
     assert not executed
 
@@ -691,9 +819,9 @@ def test_loops_that_follow_each_other_are_planned(executed: list[Schedule]) -> N
     kernel = followed("n, k = 3.0, 1.0", "part = i", "n + k")
     for rows in (24, 32, 96):
         (x,), (y, expected) = arrays((rows, 64)), np.full((2, rows, 64), 7, np.float32)
-        kernel(x, expected)
+        kernel(x, expected, NO_NUMBERS)
         with pypto.options(fidelity="instructions", strict=True):
-            kernel(x, y)
+            kernel(x, y, NO_NUMBERS)
         np.testing.assert_array_equal(y, expected)
     assert len(executed) == 3
 
