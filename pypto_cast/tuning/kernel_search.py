@@ -12,7 +12,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+import numpy as np
 
 from ascend_kernels.schedule.line_work import line_work
 from ascend_kernels.schedule.planner.cycle_bound import LATENCIES, CycleBound
@@ -41,6 +43,7 @@ _MOST_FAILURES: Final = 200
 _MARKS: Final = 1 << 20
 """Above every extent, so that a length in a graph names its call and axis."""
 _AXES: Final = 4
+_T = TypeVar("_T")
 Tiles = Mapping[Place, Shape]
 Progress = Callable[[int, int], None]
 """Is told how many candidates are done, of how many."""
@@ -139,11 +142,25 @@ class _Search:
             ),
         )
 
-    def _tile_of(self, tiles: Tiles) -> Callable[[Shape], Shape]:
+    def _bounds(self, place: Place, shapes: Sequence[Shape]) -> dict[Shape, int]:
+        """The bound of each tile shape of a place; equal tiles of two calls may share work."""
+        others = {each.tile_shape for each in self._calls if each.place != place}
+        apart = [each for each in shapes if each not in others]
+        axes = {place: tuple(np.array(apart, np.int64).reshape(len(apart), -1).T)}
+        found = np.broadcast_to(self._bound.of_all(self._tile_of(axes)), len(apart)).tolist()
+        shared = others.intersection(shapes)
+        return {
+            **dict(zip(apart, found, strict=True)),
+            **{each: int(self._bound.of_all(self._tile_of({place: each}))) for each in shared},
+        }
+
+    def _tile_of(
+        self, tiles: Mapping[Place, Sequence[_T]]
+    ) -> Callable[[Shape], tuple[_T | int, ...]]:
         """Gives the tile shape in place of a marked one."""
         by_call = [tiles.get(each.place, each.tile_shape) for each in self._calls]
 
-        def length(extent: int) -> int:
+        def length(extent: int) -> _T | int:
             if extent < _MARKS:
                 return extent
             call, axis = divmod(extent - _MARKS, _AXES)
@@ -243,7 +260,7 @@ class _Search:
     ) -> list[KernelCandidate]:
         """The candidates of a place, of which the best are planned, by their bound."""
         model = self._model
-        bounds = {each: self._bound.cycles(self._tile_of({place: each})) for each in shapes}
+        bounds = self._bounds(place, shapes)
         found: list[KernelCandidate] = []
         failed: dict[Shape, list[Shape]] = {}
         failures = 0
@@ -294,7 +311,7 @@ class _Search:
             self._not_fitting += 1
             return None
         if bound is None:
-            bound = self._bound.cycles(self._tile_of(tiles))
+            bound = int(self._bound.of_all(self._tile_of(tiles)))
         found = _made(schedule, self._all(tiles), varied, bound, self._model)
         if found is None and not self._planned:
             self._model = LATENCIES

@@ -146,6 +146,23 @@ def test_no_drawn_tile_shape_is_below_the_bound(name: str, count: int, model: st
         assert 0 < CycleBound(graphs, 48, model).cycles() <= planned.cycles
 
 
+@pytest.mark.parametrize("model", ["tasks", "latencies"])
+@pytest.mark.parametrize("name", ["rows", "turned", "looped"])
+def test_bounds_of_many_tile_shapes_are_those_of_each(file: Path, name: str, model: str) -> None:
+    """One of them is the tile shape of the other call, so that equal tiles are computed once."""
+    kernel, tensors = kernel_and_tensors(file, name)
+    search = _Search(kernel, tuple(tensors), {}, 1, 10, 60, lambda done, total: None)
+    search._bound = CycleBound(search._graphs, 48, model)
+    shapes = [(rows, cols) for rows in (1, 3, 16, 32, 64) for cols in (16, 24, 32, 64)]
+    for call in tile_calls(kernel, *tensors):
+        alone = {
+            each: CycleBound(search.graphs({call.place: each}), 48, model).cycles()
+            for each in shapes
+        }
+        assert search._bounds(call.place, shapes) == alone
+        assert len({*alone.values()}) > 1
+
+
 def test_no_drawn_tiling_is_below_the_best() -> None:
     found = compared(SMALL, 20, 60)
     assert found["drawn"] == 20
