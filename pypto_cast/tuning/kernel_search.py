@@ -13,7 +13,7 @@ import multiprocessing
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
@@ -27,15 +27,20 @@ from ascend_kernels.schedule.planner.tile_graph import KernelGraphs, PlanError
 from ascend_kernels.schedule.schedule import Schedule
 from ascend_kernels.schedule.simulated_cycles import simulated_cycles
 from ascend_kernels.schedule.task_times import MODEL, body_runs, schedule_cycles, task_times
-from pypto_cast.call_sites import Place, caller, silenced
+from pypto_cast.call_sites import Place, silenced
 from pypto_cast.kernel.fit import fit_report
 from pypto_cast.kernel.jit import Kernel
-from pypto_cast.kernel.tile_choice import TileCall, replaced_tiles
+from pypto_cast.kernel.tile_choice import (
+    MarkedTile,
+    TileCall,
+    largest_extents,
+    marked_tile,
+    marked_tiles,
+    replaced_tiles,
+)
 from pypto_cast.kernel.tuned_kernel import KernelCandidate, TunedKernel, by_line
-from pypto_cast.options.context import TILE_CHOICE, current
-from pypto_cast.recording.steps import Call
+from pypto_cast.options.context import current
 from pypto_cast.report.text_format import plural
-from pypto_cast.tensors.tensor import Tensor
 from simulator.numbers.formats import Format
 from tiling.chips import Chip, chip_named
 from tiling.grid import Shape
@@ -56,12 +61,6 @@ _T = TypeVar("_T")
 Tiles = Mapping[Place, Shape]
 Progress = Callable[[int, int], None]
 """Is told how many candidates are done, of how many."""
-
-
-class _MarkedTile(tuple[int, ...]):
-    """A tile shape that knows the call that set it."""
-
-    call: TileCall
 
 
 def tune_kernel(
@@ -188,18 +187,18 @@ class _Search:
     ) -> None:
         self._kernel, self._arguments, self._named = kernel, arguments, named
         self._top, self._most, self._progress = top, most, progress
-        with _marked():
+        with marked_tiles():
             recorded, tensors = kernel._recorded_for_plan(arguments, named)
         self._name = kernel.signature.kernel
         events = recorded.calls or []
-        tiles = [_tile_of(each) for each in events]
+        tiles = [marked_tile(each) for each in events]
         self._calls = tuple(dict.fromkeys(each.call for each in tiles if each is not None))
         if not self._calls:
             raise PlanError(
                 f"{self._name} calls no set_vec_tile_shapes before an operation; there is no tile "
                 "shape to choose"
             )
-        self._extents = {call.place: _largest(events, call.place) for call in self._calls}
+        self._extents = {call.place: largest_extents(events, call.place) for call in self._calls}
         marks = [
             event if tile is None else _with_tile(event, self._mark(tile))
             for event, tile in zip(events, tiles, strict=True)
@@ -220,7 +219,7 @@ class _Search:
         self._planned = self._excluded = self._not_fitting = self._alike = self._unknown = 0
         self._model = MODEL
 
-    def _mark(self, tile: _MarkedTile) -> Shape:
+    def _mark(self, tile: MarkedTile) -> Shape:
         first = _MARKS + _AXES * self._calls.index(tile.call)
         return tuple(range(first, first + len(tile)))
 
@@ -467,46 +466,8 @@ class _Search:
         return sorted(kept, key=_order), notes
 
 
-@contextlib.contextmanager
-def _marked() -> Iterator[None]:
-    """Have tile shapes know the call that sets them."""
-    choice = TILE_CHOICE.get()
-
-    def marked(asked: Shape) -> Shape:
-        tile, (file, line) = _MarkedTile(choice(asked)), caller()
-        tile.call = TileCall(file=file, line=line, tile_shape=tuple(tile))
-        return tile
-
-    token = TILE_CHOICE.set(marked)
-    try:
-        yield
-    finally:
-        TILE_CHOICE.reset(token)
-
-
-def _tile_of(event: object) -> _MarkedTile | None:
-    tile = event.settings.vec_tile_shapes if isinstance(event, Call) else None
-    return tile if isinstance(tile, _MarkedTile) else None
-
-
 def _with_tile(event: Any, tile: Shape) -> Any:
     return replace(event, settings=replace(event.settings, vec_tile_shapes=tile))
-
-
-def _largest(events: Iterable[object], place: Place) -> tuple[Shape, int]:
-    """The most of each axis among tensors under a call, and the bytes of the narrowest element."""
-    lengths: list[int] = []
-    itemsizes = set()
-    for event in events:
-        tile = _tile_of(event)
-        if tile is None or tile.call.place != place or not isinstance(event, Call):
-            continue
-        lengths = lengths or [1] * len(tile)
-        for each in (event.result, *event.arguments, *event.named.values()):
-            if isinstance(each, Tensor) and len(each.shape) == len(tile):
-                lengths = [max(pair) for pair in zip(lengths, map(int, each.shape), strict=True)]
-                itemsizes.add(each.dtype.number_format.dtype.itemsize)
-    return tuple(lengths), min(itemsizes, default=1)
 
 
 def _tiles(extent: int, length: int) -> int:

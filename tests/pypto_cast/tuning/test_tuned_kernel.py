@@ -231,12 +231,11 @@ def test_several_calls_are_varied_one_at_a_time_and_then_together(
     assert {each.varied for each in found.candidates} >= {14, 16}
 
 
-@pytest.mark.parametrize("name", ["rows", "turned"])
 @pytest.mark.parametrize("is_spawned", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
 def test_processes_that_plan_ahead_change_nothing(
-    file: Path, monkeypatch: pytest.MonkeyPatch, name: str, is_spawned: bool
+    file: Path, monkeypatch: pytest.MonkeyPatch, is_spawned: bool
 ) -> None:
-    """Candidates that do not fit are among them; threads and pickled plans stand for processes."""
+    """Threads with pickled plans stand for processes."""
 
     class Pool(ThreadPoolExecutor):
         def __init__(self, processes: int, **_: object) -> None:
@@ -245,7 +244,7 @@ def test_processes_that_plan_ahead_change_nothing(
         def submit(self, run: Any, /, *given: Any, **named: Any) -> Any:
             return super().submit(pickle.loads(pickle.dumps(run)), *given, **named)
 
-    kernel, tensors = kernel_and_tensors(file, name)
+    kernel, tensors = kernel_and_tensors(file, "rows")
     alone = kernel.tune(*tensors, top=3)
     monkeypatch.setattr(kernel_search, "_ALONE_SECONDS", 0)
     if not is_spawned:
