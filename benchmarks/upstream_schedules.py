@@ -337,11 +337,11 @@ def _kept(path: Path) -> Iterator[Row]:
     lines = path.read_text(encoding="utf-8").splitlines()
     (*_, first) = [at for at, line in enumerate(lines) if line.startswith("| kernel | read |")]
     head, _, *rows = (
-        [each.strip() for each in line.strip("| ").split(" |")]
+        [each.strip() for each in line.strip().removeprefix("|").removesuffix("|").split("|")]
         for line in itertools.takewhile(lambda line: line.startswith("|"), lines[first:])
     )
     for row in rows:
-        yield {"run": "", **dict(zip(head, row, strict=False))}
+        yield dict(itertools.zip_longest(head, row, fillvalue=""))
 
 
 def _drawn(rows: Sequence[Mapping[str, str]], count: int | None, seed: int) -> Iterator[int]:

@@ -28,6 +28,7 @@ from ascend_kernels.schedule.scalars import MAX_NESTED, Scalar
 from simulator.machine.tile_opcodes import TILE_OPCODES
 
 CORES: Final = ("AIV", "AIC", "HUB")
+_SCALAR_TESTS: Final = tuple(map(fits, (int, str, tuple)))
 
 
 def check_parameters(parameters: Sequence[Parameter]) -> None:
@@ -171,7 +172,7 @@ def _check_scalars(scalars: Scalars, where: str) -> None:
     level: list[Scalar] = list(scalars)
     for _ in range(MAX_NESTED):
         for each in level:
-            if not any(fits(each, kind) for kind in (int, str, tuple)):
+            if not any(is_fit(each) for is_fit in _SCALAR_TESTS):
                 raise ValueError(f"{where}: {WANTED[object]} is wanted, not {shown(each)}")
         level = [inner for each in level if isinstance(each, tuple) for inner in each]
         if not level:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import types
 import typing
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-_HINTS: Final[dict[type, dict[str, Any]]] = {}
-"""The types of the fields of each class that was made, which take long to resolve."""
 _UNIONS: Final = (typing.Union, types.UnionType)
 MAX_BITS: Final = 64
 """Of a whole number."""
@@ -57,33 +57,40 @@ def check_fields(part: Any) -> None:
     Raises:
         TypeError: names class and field.
     """
-    made_of = type(part)
-    if made_of not in _HINTS:
-        _HINTS[made_of] = typing.get_type_hints(made_of)
-    for name, kind in _HINTS[made_of].items():
+    made_of: Any = type(part)
+    for name, kind, is_fit in _field_tests(made_of):
         value = getattr(part, name)
-        if not fits(value, kind):
-            where = f"{type(part).__name__}.{name}"
+        if not is_fit(value):
+            where = f"{made_of.__name__}.{name}"
             raise TypeError(f"{where}: {_wanted(kind)} is wanted, not {shown(value)}")
 
 
-def fits(value: object, kind: Any) -> bool:
-    """True if a value is of a type, as annotated; of a scalar only the outermost is looked at."""
+@functools.cache
+def _field_tests(part: type) -> Sequence[tuple[str, Any, Callable[[object], bool]]]:
+    """Name, annotation and test of each field of a class, which take long to resolve."""
+    return [(name, kind, fits(kind)) for name, kind in typing.get_type_hints(part).items()]
+
+
+@functools.cache
+def fits(kind: Any) -> Callable[[object], bool]:
+    """The test of a type, as annotated; of a scalar only the outermost is looked at."""
     if typing.get_origin(kind) is tuple:
-        inner = typing.get_args(kind)[0]
-        return isinstance(value, tuple) and all(fits(each, inner) for each in value)
+        is_inner = fits(typing.get_args(kind)[0])
+        return lambda value: isinstance(value, tuple) and all(map(is_inner, value))
     if typing.get_origin(kind) in _UNIONS:
-        kinds = set(typing.get_args(kind))
-        if {int, str} <= kinds:  # a scalar, which is checked with the whole, to any depth
-            return isinstance(value, (int, str, tuple))
-        return any(fits(value, each) for each in kinds)
+        kinds = typing.get_args(kind)
+        if {int, str} <= {*kinds}:  # a scalar, which is checked with the whole, to any depth
+            return lambda value: isinstance(value, (int, str, tuple))
+        inner = [each for each in kinds if typing.get_origin(each) or each in WANTED]
+        classes, tests = tuple({*kinds} - {*inner}), [*map(fits, inner)]
+        return lambda value: isinstance(value, classes) or any(test(value) for test in tests)
     if kind is int:
-        return type(value) is int and value.bit_length() <= MAX_BITS
+        return lambda value: type(value) is int and value.bit_length() <= MAX_BITS
     if kind is float:
-        return isinstance(value, float) or fits(value, int)
+        return lambda value: isinstance(value, float) or fits(int)(value)
     if kind is str:
-        return isinstance(value, str) and value.isprintable()
-    return isinstance(value, kind)
+        return lambda value: isinstance(value, str) and value.isprintable()
+    return lambda value: isinstance(value, kind)
 
 
 def _wanted(kind: Any) -> str:

@@ -40,7 +40,8 @@ def auto_cast(graph: TileGraph, wide: Wide) -> TileGraph:
         wide: by node, the formats that it does not run in.
     """
     for fmt in _ORDER:
-        graph = _cast_wide(graph, wide, fmt)
+        if any(each.format is fmt for each in graph.tensors):
+            graph = _cast_wide(graph, wide, fmt)
     return graph
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import builtins
 import dis
+import functools
 import inspect
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -190,6 +191,7 @@ def refused_statements(
     )
 
 
+@functools.lru_cache(maxsize=32)
 def parsed(function: Callable[..., object]) -> tuple[list[str], int, ast.Module]:
     """The lines of a function, the number of the first, and their tree; empty without a source."""
     try:

@@ -7,9 +7,9 @@ upstream pypto at tag r0.2.0, framework/src/interface/operation.
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import PurePath
 from typing import Any
 
 from ascend_kernels.schedule.parts import Scalars
@@ -137,7 +137,7 @@ class RecordedNodes:
                 number=number,
                 inputs=tuple(inputs),
                 outputs=(result,),
-                attributes=Attributes(file=PurePath(call.file).name, line=call.line, **asked),
+                attributes=Attributes(file=os.path.basename(call.file), line=call.line, **asked),
                 tile_shape=tile_shape or tuple(call.settings.vec_tile_shapes),
             )
         )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import PurePath
 from threading import Lock
 from typing import Any, Final
 
@@ -39,7 +39,7 @@ class CallSite:
         """The call and the loops around it, in words."""
         within = f" in {self.kernel}" if self.kernel else ""
         loops = "".join(f", {loop}" for loop in self.loops)
-        return f"at {PurePath(self.file).name}:{self.line}{within}{loops}"
+        return f"at {os.path.basename(self.file)}:{self.line}{within}{loops}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -98,8 +98,8 @@ class _Joined:
             self.members = self._listed()
             grown = [
                 inner
-                for inner in (self._between(operations, each) for each in self.members)
-                if inner
+                for members in self.members
+                if len(members) > 1 and (inner := self._between(operations, members))
             ]
             if not grown:
                 break

@@ -70,6 +70,8 @@ def with_shared_buffers(graph: LeafGraph) -> LeafGraph:
 
 
 def _with_reshapes_in_place(graph: LeafGraph) -> LeafGraph:
+    if all(each.opcode != "RESHAPE" for each in graph.operations):
+        return graph
     held: dict[int, int] = {}
     made = []
     for operation in graph.operations:
@@ -80,7 +82,7 @@ def _with_reshapes_in_place(graph: LeafGraph) -> LeafGraph:
                 held[result.buffer] = source.buffer
         outputs = tuple(_in_buffer(each, held) for each in operation.outputs)
         made.append(replace(operation, inputs=inputs, outputs=outputs))
-    return replace(graph, operations=tuple(made)) if held else graph
+    return replace(graph, operations=tuple(made))
 
 
 def allocation_order(graph: LeafGraph) -> tuple[int, ...]:

@@ -5,6 +5,7 @@ Paths below are those of upstream pypto at tag r0.2.0, framework/src/passes.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -73,7 +74,7 @@ def eliminate_common(graph: TileGraph) -> TileGraph:
             held.format.name,
             held.shape,
             held.valid if _tells_extents(writers[0]) else (),
-            *sorted(_identity(each, writers[0].outputs.index(tensor)) for each in writers),
+            frozenset(_identity(each, writers[0].outputs.index(tensor)) for each in writers),
         )
         first = known.setdefault(identity, tensor)
         if first == tensor or held.memory in (Memory.ARGUMENT, Memory.SLOT):
@@ -86,7 +87,7 @@ def eliminate_common(graph: TileGraph) -> TileGraph:
             asked = nodes[reader.number]
             inputs = tuple(first if each == tensor else each for each in asked.inputs)
             nodes[reader.number] = replace(asked, inputs=inputs)
-        users = {**users, first: [*users[first], *users[tensor]]}
+        users[first] += users[tensor]
     kept = [node for number, node in nodes.items() if number not in dropped]
     return alive(replace(graph, nodes=in_order(kept)))
 
@@ -96,12 +97,12 @@ def _tells_extents(node: Node) -> bool:
     return node.opcode in ("VIEW", "COPY_IN") or TILE_OPCODES[node.opcode].work in GIVES_EXTENTS
 
 
-def _identity(node: Node, output: int) -> tuple[str, tuple[int, ...], str, int, int]:
+def _identity(node: Node, output: int) -> Hashable:
     """A node with six decimals of its number, the text that upstream compares (DumpAttr)."""
     number = node.attributes.scalar
     asked = replace(node.attributes, file="", line=0, scalar=None)
-    text = f"{asked} {number if number is None else format(number, 'f')}"
-    return node.opcode, node.inputs, text, node.subgraph, output
+    text = "" if number is None else format(number, "f")
+    return node.opcode, node.inputs, asked, text, node.subgraph, output
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +185,9 @@ def padded(graph: TileGraph, parts: Mapping[int, _Part]) -> Mapping[int, Shape]:
 
 def _padded_row(graph: TileGraph, node: Node, tensor: TileTensor) -> int:
     block_elems = BLOCK_BYTES // tensor.format.dtype.itemsize
-    lasts = [graph.tensors[each].shape[-1] for each in node.inputs]
     last = tensor.shape[-1]
     if node.opcode in _WIDENED:
+        lasts = [graph.tensors[each].shape[-1] for each in node.inputs]
         first_elems = BLOCK_BYTES // graph.tensors[node.inputs[0]].format.dtype.itemsize
         if min(lasts) > first_elems:
             last = max(lasts)
@@ -400,22 +401,26 @@ def _leaf(
             for each in operands
         )
 
+    @functools.cache
+    def tile(tensor: int) -> TileOperand:
+        held, part = graph.tensors[tensor], raw[tensor]
+        return TileOperand(
+            buffer=graph.tensors[part.raw].raw,
+            format=held.format,
+            shape=shapes[part.raw],
+            valid_shape=held.shape,
+            offset=part.offset,
+        )
+
     for node in computed:
         place = len(gm_tensors)
 
         def operand(tensor: int, place: int = place) -> TileOperand:
             held = graph.tensors[tensor]
-            if held.memory is not Memory.UB:
-                gm_tensors.append(in_gm.setdefault(tensor, len(in_gm)))
-                return TileOperand(access=place, format=held.format)
-            part = raw[tensor]
-            return TileOperand(
-                buffer=graph.tensors[part.raw].raw,
-                format=held.format,
-                shape=shapes[part.raw],
-                valid_shape=held.shape,
-                offset=part.offset,
-            )
+            if held.memory is Memory.UB:
+                return tile(tensor)
+            gm_tensors.append(in_gm.setdefault(tensor, len(in_gm)))
+            return TileOperand(access=place, format=held.format)
 
         asked, row = node.attributes, TILE_OPCODES[node.opcode]
         operation = TileOperation(
@@ -494,15 +499,12 @@ def _body(
     for place, found in enumerate(before):
         found.discard(place)
     order = list(_topological(before))
-    places = {task: place for place, task in enumerate(order)}
+    successors: list[list[int]] = [[] for _ in tasks]
+    for place, task in enumerate(order):
+        for each in before[task]:
+            successors[each].append(place)
     listed = tuple(
-        Task(
-            leaf=tasks[task][0],
-            accesses=tasks[task][1],
-            successors=tuple(
-                sorted(places[each] for each, found in enumerate(before) if task in found)
-            ),
-        )
+        Task(leaf=tasks[task][0], accesses=tasks[task][1], successors=tuple(successors[task]))
         for task in order
     )
     return Body(name=name, tasks=listed, temporaries=tuple(temporaries.values()))

@@ -7,6 +7,7 @@ where they run out (:1000 to 1110).
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -248,6 +249,7 @@ _MERGED: Final = (
 """The pairs in the order in which upstream looks for one without events."""
 
 
+@functools.cache
 def _sync(opcode: str, pair: Pair, event: int) -> TileOperation:
     flag = Flag(setter=pair[0], waiter=pair[1], event_id=event)
     return TileOperation(opcode=opcode, flag=flag, latency=1)

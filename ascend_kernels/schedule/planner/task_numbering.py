@@ -116,8 +116,12 @@ def _sharing(
 
 
 def _numbered(graph: TileGraph, numbers: Sequence[int] | Mapping[int, int]) -> TileGraph:
-    nodes = (replace(each, subgraph=numbers[each.subgraph]) for each in graph.nodes)
-    return replace(graph, nodes=tuple(nodes))
+    changed = {old for old in {each.subgraph for each in graph.nodes} if numbers[old] != old}
+    nodes = (
+        replace(each, subgraph=numbers[each.subgraph]) if each.subgraph in changed else each
+        for each in graph.nodes
+    )
+    return replace(graph, nodes=tuple(nodes)) if changed else graph
 
 
 def _topological(graph: TileGraph) -> Mapping[int, int]:

@@ -135,7 +135,7 @@ class _Region:
     """A whole tensor as the tiles that were written to it."""
 
     tensor: TileTensor
-    tiles: list[tuple[Shape, int]]
+    tiles: dict[Shape, int]
 
 
 def cut(graph: TileGraph) -> TileGraph:
@@ -161,7 +161,7 @@ class _Cutter:
     """The tiles so far; a region is a tensor of the graph or one made on the way."""
 
     def __init__(self, graph: TileGraph) -> None:
-        self._regions = [_Region(each, []) for each in graph.tensors]
+        self._regions = [_Region(each, {}) for each in graph.tensors]
         self.nodes: list[Node] = []
         self.tensors: list[TileTensor] = []
         self.next_raw = graph.next_raw
@@ -213,7 +213,7 @@ class _Cutter:
             if region.tiles
             else self._tensor(region.tensor)
         )
-        parts = [each for _, each in self._regions[target].tiles]  # what others assembled there
+        parts = [*self._regions[target].tiles.values()]  # what others assembled there
         result = parts[0] if parts else self._written(target, None)
         self._emit(node.opcode, [tile], [result], node.attributes)
 
@@ -353,7 +353,7 @@ class _Cutter:
             ]
             start, size = tuple(zip(*box, strict=True))
             if size == extent and self._node.opcode != "EXPAND":  # a last tile of one element
-                self._regions[target].tiles.append((offset, self._read(source, start, size)))
+                self._regions[target].tiles[offset] = self._read(source, start, size)
                 continue
             output = self._written(target, offset, extent)
             self._operate("EXPAND", [(source, start, size)], [output], asked)
@@ -441,7 +441,7 @@ class _Cutter:
             yield offset, tuple(map(min, steps, map(int.__sub__, shape, offset)))
 
     def _region(self, tensor: TileTensor) -> int:
-        self._regions.append(_Region(self._raw(tensor), []))
+        self._regions.append(_Region(self._raw(tensor), {}))
         return len(self._regions) - 1
 
     def _raw(self, tensor: TileTensor) -> TileTensor:
@@ -462,7 +462,7 @@ class _Cutter:
         valid = whole.valid if offset is None else whole.part(offset, size)
         raw_shape = whole.raw_shape or whole.shape
         tile = self._tensor(replace(whole, shape=size, raw_shape=raw_shape, valid=valid))
-        held.tiles.append((start, tile))
+        held.tiles[start] = tile
         return tile
 
     def _operate(
@@ -491,16 +491,17 @@ class _Cutter:
     def _read(self, region: int, offset: Shape, extent: Shape, within: Boxes = ()) -> int:
         """The tile at a place of a region, told as a part of boxes each of which holds the next."""
         held = self._regions[region]
+        same = held.tiles.get(offset)
+        if same is not None and self.tensors[same].shape == extent:
+            return same
         matches = sorted(
             (start, tile)
-            for start, tile in held.tiles
+            for start, tile in held.tiles.items()
             if overlap(offset, extent, start, self.tensors[tile].shape)
         )
         if not matches:
             raise PlanError(f"{self._node.place}: reads what nothing wrote")
         boxes = [(start, self.tensors[tile].shape) for start, tile in matches]
-        if boxes == [(offset, extent)]:
-            return matches[0][1]
         view, start = held.tensor, (0,) * len(extent)
         for place, size in (*within, (offset, extent)):
             inner = tuple(map(int.__sub__, place, start))

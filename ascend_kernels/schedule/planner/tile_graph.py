@@ -246,27 +246,23 @@ def in_order(nodes: Sequence[Node], called: Sequence[int] = ()) -> tuple[Node, .
         called: numbers of nodes that keep this order among themselves.
     """
     made, by_number = producers(nodes), {each.number: each for each in nodes}
-    before = {after: by_number[first] for first, after in itertools.pairwise(called)}
-    needed = {node.number: _needed(node, made, before) for node in nodes}
-    waiting = Counter(each.number for found in needed.values() for each in found)
-    ready = deque(each for each in nodes if not waiting[each.number])
+    before = {after: [first] for first, after in itertools.pairwise(called)}
+    needed = {node.number: before.get(node.number, []) for node in nodes}
+    for node in nodes:  # once for each result that it reads
+        writers = (each.number for tensor in node.inputs for each in made.get(tensor, ()))
+        needed[node.number] += [each for each in writers if each != node.number]
+    waiting = Counter(itertools.chain.from_iterable(needed.values()))
+    ready = deque(each.number for each in nodes if each.number not in waiting)
     found = []
     while ready:
-        node = ready.popleft()
-        found.append(node)
-        for producer in needed[node.number]:
-            waiting[producer.number] -= 1
-            if not waiting[producer.number]:
+        number = ready.popleft()
+        found.append(by_number[number])
+        for producer in needed[number]:
+            waiting[producer] -= 1
+            if not waiting[producer]:
                 ready.append(producer)
     assert len(found) == len(nodes), "a graph of operations has a circle"
     return tuple(reversed(found))
-
-
-def _needed(node: Node, made: Mapping[int, list[Node]], before: Mapping[int, Node]) -> list[Node]:
-    """The nodes that come before one, as often as it reads their results."""
-    first = [before[node.number]] if node.number in before else []
-    writers = (each for tensor in node.inputs for each in made.get(tensor, ()))
-    return [*first, *(each for each in writers if each is not node)]
 
 
 def latency_cycles(

@@ -152,7 +152,7 @@ def drop_whole_views(graph: TileGraph) -> TileGraph:
             stands_for[node.outputs[0]] = stands_for.get(node.inputs[0], node.inputs[0])
             continue
         inputs = tuple(stands_for.get(each, each) for each in node.inputs)
-        kept.append(replace(node, inputs=inputs))
+        kept.append(node if inputs == node.inputs else replace(node, inputs=inputs))
     return replace(graph, nodes=tuple(kept))
 
 

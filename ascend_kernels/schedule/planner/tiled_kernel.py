@@ -56,6 +56,8 @@ def tiled_kernel(graphs: Sequence[TileGraph], name: str, *, cores: int) -> Tiled
         )
         for graph in graphs
     ]
+    if len(parts) == 1:
+        return parts[0]
     leaves: dict[tuple[LeafGraph, int], LeafGraph] = {}
     bodies = []
     for part in parts:

@@ -145,6 +145,12 @@ WRONG: Final[Mapping[str, tuple[Callable[[Schedule], object], str]]] = {
         lambda _: buffer(address="0"),
         "Buffer.address: a whole number of 64 bits is wanted, not '0'",
     ),
+    "a number of too many bits where none may be": (
+        lambda given: exchanged(
+            given, ("leaves", 0, "operations", 0, "outputs", 0, "buffer"), 1 << 64
+        ),
+        "TileOperand.buffer: a whole number of 64 bits or None is wanted, not 18446744073709551616",
+    ),
     "NaN for a number": (lambda _: buffer(size_bytes=math.nan), "Buffer.size_bytes: .* not nan"),
     "a list for a tuple": (
         lambda given: replace(given, leaves=list(given.leaves)),
