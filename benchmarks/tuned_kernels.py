@@ -194,9 +194,9 @@ def main() -> None:
             "# Tuned kernels beside random legal tilings\n\n"
             f"`python -m benchmarks.tuned_kernels --tilings {given.tilings} --seconds "
             f"{given.seconds:g} --jobs {given.jobs}`, {date}, at revision {revision}, on "
-            f"{os.cpu_count()} cores with other work on them. Cycles by the model that ranks; nothing "
-            "was measured on a device. Where as many tilings were drawn as are legal, these are all "
-            f"of them.\n\n{markdown(found)}\n"
+            f"{os.cpu_count()} cores with other work on them. Cycles by the model that ranks; "
+            "nothing was measured on a device. Where as many are drawn as are legal, these are "
+            f"all of them.\n\n{markdown(found)}\n"
         )
         Path(__file__).with_suffix(".md").write_text(text)
         return

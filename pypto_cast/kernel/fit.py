@@ -448,7 +448,7 @@ class _Search:
         step, left = 1, [*filter(is_open, candidates)]
         while best is None and left and self.planned < until:
             tile, step = left[min(step, len(left)) - 1], 2 * step
-            if not fits(tile) and [*failed.values()].count(failed.get(tile)) > 1:
+            if not fits(tile) and [*failed.values()].count(failed.get(tile, self._moment)) > 1:
                 break  # the same moment again: the tile of another call decides
             left = [each for each in candidates if is_open(each) and each != tile]
         if best is None:
