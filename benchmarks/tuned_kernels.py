@@ -28,6 +28,7 @@ from benchmarks.measuring import Row, date_and_revision, markdown, print_tables
 from benchmarks.schedule_planning import twenty
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.kernel.tile_choice import replaced_tiles, tile_calls
+from pypto_cast.tuning.kernel_search import MOST_CANDIDATES
 from tiling.chips import DEFAULT_CHIP
 from tiling.grid import Shape
 from tiling.search import tiles_within
@@ -125,7 +126,7 @@ def compared(name: str, tilings: int, seconds: float, seed: int = 35, processes:
     processor = sum(os.times()[:4]) - before
     narrowest = min(each.dtype.number_format.dtype.itemsize for each in tensors)
     unit, most = DEFAULT_CHIP.block_bytes // narrowest, DEFAULT_CHIP.ub_bytes // 4
-    legal = tiles_within(tuple(shapes[0]), unit, most, 1 << 14)
+    legal = tiles_within(tuple(shapes[0]), unit, most, MOST_CANDIDATES)
     places = [*dict.fromkeys(each.place for each in tile_calls(kernel, *tensors))]
     drawn, cycles = 0, list[int]()
     for tiles in drawn_tilings(legal, len(places), tilings, seed):

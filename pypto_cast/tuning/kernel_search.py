@@ -46,8 +46,8 @@ from tiling.chips import Chip, chip_named
 from tiling.grid import Shape
 from tiling.search import tiles_within
 
-MOST_CANDIDATES: Final = 10_000
-"""Of a call."""
+MOST_CANDIDATES: Final = 1 << 16
+"""Of a call; a tensor of two axes has fewer tile shapes that fit UB."""
 SECONDS: Final = 60.0
 """Of a search."""
 _MOST_FAILURES: Final = 200
