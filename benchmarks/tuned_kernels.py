@@ -1,7 +1,9 @@
 """Tuned kernels beside random legal tilings: `python -m benchmarks.tuned_kernels`.
 
-Tile shapes are drawn for all calls of set_vec_tile_shapes together, and each is planned of a
-recording of its own. The cycles are those of the model that ranks; nothing is measured on a device.
+Tile shapes are drawn for all calls of set_vec_tile_shapes together, each combination once, or are
+all of them where there are no more; each is planned of a recording of its own. The cycles are those
+of the model that ranks; nothing is measured on a device. Seconds and the processor's seconds are
+those of the tuning, its processes included.
 Of a kernel with one call none may be below those of the best; of one with several the share that
 the best is not slower than, and its worst loss, are printed. `--write` puts the table beside this
 file.
@@ -10,6 +12,8 @@ file.
 from __future__ import annotations
 
 import argparse
+import itertools
+import os
 import random
 import time
 import warnings
@@ -24,10 +28,13 @@ from benchmarks.measuring import Row, date_and_revision, markdown, print_tables
 from benchmarks.schedule_planning import twenty
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.kernel.tile_choice import replaced_tiles, tile_calls
+from pypto_cast.tuning.kernel_search import MOST_CANDIDATES
 from tiling.chips import DEFAULT_CHIP
+from tiling.grid import Shape
 from tiling.search import tiles_within
 
 Matrix = pypto.Tensor[[...], pypto.DT_FP32]
+Bytes = pypto.Tensor[[...], pypto.DT_INT8]
 
 
 @pypto.frontend.jit
@@ -57,6 +64,19 @@ def two_calls(x: Matrix, y: Matrix) -> None:
     y[:] = powers / pypto.sum(powers, dim=-1, keepdim=True)
 
 
+@pypto.frontend.jit
+def norm_swiglu_int8(x: Matrix, gate: Matrix, y: Bytes, scales: Matrix) -> None:
+    pypto.set_vec_tile_shapes(8, 1024)
+    centred = x - pypto.sum(x, dim=-1, keepdim=True) * (1.0 / 1024)
+    variance = pypto.sum(centred * centred, dim=-1, keepdim=True) * (1.0 / 1024)
+    normal = centred / pypto.sqrt(variance + 1e-5)
+    gated = normal * (gate / (pypto.exp(gate * -1.0) + 1.0))
+    scale = pypto.amax(pypto.abs(gated), dim=-1, keepdim=True) * (1.0 / 127)
+    scales[:] = scale
+    whole = pypto.cast(gated / scale, pypto.DT_INT32, mode=pypto.CastMode.CAST_RINT)
+    y[:] = pypto.cast(pypto.cast(whole, pypto.DT_FP16), pypto.DT_INT8)
+
+
 SMALL: Final = "small"
 KERNELS: Final[Mapping[str, tuple[Kernel, Sequence[Sequence[int]]]]] = {
     SMALL: (chain, [[16, 64]] * 2),
@@ -65,10 +85,26 @@ KERNELS: Final[Mapping[str, tuple[Kernel, Sequence[Sequence[int]]]]] = {
     "columns": (columns, [[128, 256], [1, 256]]),
     "twenty": (twenty, [[256, 512]] * 3),
     "two_calls": (two_calls, [[64, 128]] * 2),
+    "norm_swiglu_int8": (norm_swiglu_int8, [[365, 1024]] * 3 + [[365, 1]]),
 }
 
 
-def compared(name: str, tilings: int, seconds: float, seed: int = 35) -> Row:
+def drawn_tilings(
+    legal: Sequence[Shape], calls: int, count: int, seed: int
+) -> Iterator[Sequence[Shape]]:
+    """Different tile shapes of all calls, drawn; all of them where there are no more."""
+    if len(legal) ** calls <= count:
+        yield from itertools.product(legal, repeat=calls)
+        return
+    draws, met = random.Random(seed), set[tuple[Shape, ...]]()
+    while len(met) < count:
+        tiles = tuple(draws.choice(legal) for _ in range(calls))
+        if tiles not in met:
+            met.add(tiles)
+            yield tiles
+
+
+def compared(name: str, tilings: int, seconds: float, seed: int = 35, processes: int = 1) -> Row:
     """The row of a kernel: its best beside tilings that were drawn.
 
     Args:
@@ -76,33 +112,49 @@ def compared(name: str, tilings: int, seconds: float, seed: int = 35) -> Row:
         tilings: to draw, as long as there is time; those that do not fit count as drawn.
         seconds: of all of them.
         seed: of the draws.
+        processes: that tune.
     """
     kernel, shapes = KERNELS[name]
-    tensors = [pypto.tensor(list(each), pypto.DT_FP32) for each in shapes]
-    began = time.monotonic()
-    found = kernel.tune(*tensors, top=3)
+    dtypes = [each.dtype for each in kernel.signature.tensors.values()]
+    tensors = [
+        pypto.tensor(list(shape), dtype or pypto.DT_FP32)
+        for shape, dtype in zip(shapes, dtypes, strict=True)
+    ]
+    began, before = time.monotonic(), sum(os.times()[:4])
+    found = kernel.tune(*tensors, top=3, processes=processes)
     took, until = time.monotonic() - began, time.monotonic() + seconds
-    unit, most = DEFAULT_CHIP.block_bytes // 4, DEFAULT_CHIP.ub_bytes // 4
-    legal = tiles_within(tuple(shapes[0]), unit, most, 1 << 14)
+    processor = sum(os.times()[:4]) - before
+    narrowest = min(each.dtype.number_format.dtype.itemsize for each in tensors)
+    unit, most = DEFAULT_CHIP.block_bytes // narrowest, DEFAULT_CHIP.ub_bytes // 4
+    legal = tiles_within(tuple(shapes[0]), unit, most, MOST_CANDIDATES)
     places = [*dict.fromkeys(each.place for each in tile_calls(kernel, *tensors))]
     drawn, cycles = 0, list[int]()
-    draws = random.Random(seed)
-    while drawn < tilings and time.monotonic() < until:
+    for tiles in drawn_tilings(legal, len(places), tilings, seed):
+        if time.monotonic() > until:
+            break
         drawn += 1
-        with replaced_tiles({place: draws.choice(legal) for place in places}):
+        with replaced_tiles(dict(zip(places, tiles, strict=True))):
             known = _cycles(kernel, tensors)
         cycles += [known] if known is not None else []
     best = found.candidates[0].cycles
     return {
         "kernel": name,
+        "operations": sum(
+            each.opcode not in ("VIEW", "ASSEMBLE")
+            for graph in kernel.tensor_graphs(*tensors)
+            for each in graph.nodes
+        ),
         "calls": len(places),
         "combinations": found.combinations,
+        "looked_at": found.looked_at,
         "planned": found.planned,
         "excluded": found.excluded,
         "left": found.left,
         "seconds": round(took, 1),
+        "processor_seconds": round(processor, 1),
         "model": found.model,
         "best": best,
+        "legal": len(legal) ** len(places),
         "drawn": drawn,
         "fit": len(cycles),
         "not_below_best_%": round(100 * sum(each >= best for each in cycles) / len(cycles), 1)
@@ -119,10 +171,10 @@ def _cycles(kernel: Kernel, tensors: Sequence[Any]) -> int | None:
         return None
 
 
-def rows(names: Sequence[str], tilings: int, seconds: float) -> Iterator[Row]:
+def rows(names: Sequence[str], tilings: int, seconds: float, processes: int) -> Iterator[Row]:
     """The rows of the table, by kernel."""
     for name in names:
-        yield compared(name, tilings, seconds)
+        yield compared(name, tilings, seconds, processes=processes)
 
 
 def main() -> None:
@@ -130,19 +182,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tuned_kernels")
     parser.add_argument("kernels", nargs="*", default=list(KERNELS), metavar="KERNEL")
     parser.add_argument("--tilings", type=int, default=1000)
-    parser.add_argument("--seconds", type=float, default=600, help="of the draws of a kernel")
+    parser.add_argument("--seconds", type=float, default=300, help="of the draws of a kernel")
+    parser.add_argument("--jobs", type=int, default=2, help="processes that tune")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--write", action="store_true", help="benchmarks/tuned_kernels.md")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    found = list(rows(given.kernels, given.tilings, given.seconds))
+    found = list(rows(given.kernels, given.tilings, given.seconds, given.jobs))
     if given.write:
         date, revision = date_and_revision()
         text = (
             "# Tuned kernels beside random legal tilings\n\n"
             f"`python -m benchmarks.tuned_kernels --tilings {given.tilings} --seconds "
-            f"{given.seconds:g}`, {date}, at revision {revision}. Cycles by the model that ranks; "
-            f"nothing was measured on a device.\n\n{markdown(found)}\n"
+            f"{given.seconds:g} --jobs {given.jobs}`, {date}, at revision {revision}, on "
+            f"{os.cpu_count()} cores with other work on them. Cycles by the model that ranks; "
+            "nothing was measured on a device. Where as many are drawn as are legal, these are "
+            f"all of them.\n\n{markdown(found)}\n"
         )
         Path(__file__).with_suffix(".md").write_text(text)
         return

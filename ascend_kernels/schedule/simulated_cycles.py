@@ -11,7 +11,7 @@ import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from ascend_kernels.schedule.cycle_table import ROWS
 from ascend_kernels.schedule.parts import Body, Leaf, TileOperation
@@ -46,9 +46,15 @@ class CycleForm:
 
     def cycles(self, sheets: int, sheet_bytes: int) -> int | None:
         """The cycles of so many sheets; None of a size for which the form does not hold."""
-        if self.least_bytes == self.most_bytes != sheet_bytes:
-            return None
-        return round(self.once + sheets * (self.each + self.per_kib * sheet_bytes / 1024))
+        return round(self.unrounded(sheets, sheet_bytes)) if self.holds(sheet_bytes) else None
+
+    def unrounded(self, sheets: Any, sheet_bytes: Any) -> Any:
+        """The same of ints or of arrays of them, before it is rounded."""
+        return self.once + sheets * (self.each + self.per_kib * sheet_bytes / 1024)
+
+    def holds(self, sheet_bytes: Any) -> Any:
+        """True of a size for which the form holds; of an array by element."""
+        return (self.least_bytes != self.most_bytes) | (sheet_bytes == self.most_bytes)
 
 
 Forms = Mapping[tuple[str, str], CycleForm]

@@ -30,7 +30,13 @@ from pypto_cast.kernel.statement_order import (
     statements,
     taken_in_order,
 )
-from pypto_cast.kernel.tile_choice import TileCall, replaced_tiles, tile_calls
+from pypto_cast.kernel.tile_choice import (
+    TileCall,
+    largest_extents,
+    marked_tile,
+    marked_tiles,
+    replaced_tiles,
+)
 from pypto_cast.options.context import current, options
 from pypto_cast.recording.steps import Call
 from pypto_cast.report.notebook import notebook_html
@@ -49,8 +55,8 @@ from pypto_cast.report.text_format import plural
 from pypto_cast.tensors.array_files import output_file
 from tiling.grid import Shape
 
-_MOST_PLANS: Final = 16
-"""Tile shapes that are planned for one call of set_vec_tile_shapes."""
+_MOST_PLANS: Final = 10
+"""Tile shapes that are planned for one call of set_vec_tile_shapes, and for all together."""
 _MOST_MOVES: Final = 8
 _MOST_SHAPES: Final = 1 << 12
 """Tile shapes below one that is set, without those of powers of two."""
@@ -90,6 +96,8 @@ class FitReport:
         overflow: that moment; None of a kernel that fits.
         changes: those that were planned and need less; of equal kind the nearest first.
         planned: how many variants were planned.
+        tile_shapes: how many tile shapes there were to look at.
+        tile_shapes_planned: of them.
     """
 
     kernel: str
@@ -101,6 +109,8 @@ class FitReport:
     overflow: UBOverflow | None = None
     changes: tuple[FitChange, ...] = ()
     planned: int = 0
+    tile_shapes: int = 0
+    tile_shapes_planned: int = 0
 
     @property
     def fits(self) -> bool:
@@ -167,7 +177,11 @@ class FitReport:
             Fact(key="ub_bytes", value=self.ub_bytes, label="UB of the chip, B"),
             said("culprit", f"{place or 'copies of no line'}, which owns {owned:,} B"),
             said("frees most", _in_words(best) if best else "nothing that was planned"),
-            said("variants", f"{plural(self.planned, 'variant')} planned"),
+            said(
+                "variants",
+                f"{plural(self.planned, 'variant')} planned; {self.tile_shapes_planned:,} of "
+                f"{plural(self.tile_shapes, 'tile shape')} looked at",
+            ),
         )
 
     @property
@@ -190,6 +204,8 @@ class FitReport:
                     culprit=self.culprit or None,
                     frees_most=best.text if best else None,
                     planned=self.planned,
+                    tile_shapes=self.tile_shapes,
+                    tile_shapes_planned=self.tile_shapes_planned,
                 ),
                 *(() if moment is None else plain(peak_ub_bytes=None)),
                 *self._told(),
@@ -254,10 +270,13 @@ def _in_words(change: FitChange) -> str:
 def fit_report(kernel: Kernel, *arguments: Any, **named: Any) -> FitReport:
     """The report of a call of a kernel: it fits, or the reason for which not, and remedies.
 
-    The tile shapes tried are smaller than the one set: some 4,096, evenly apart along each axis,
-    the last one of whole blocks, with powers of two. The nearest is of least change in elements, of
-    equal ones the one with the longer last axis. A tile shape that is nowhere smaller than one that
-    does not fit is taken not to fit; beyond 16 plans of one call the nearest found so far counts.
+    The tile shapes tried are smaller than the one set, and within the tensors under it: some 4,096,
+    evenly apart along each axis, the last one of whole blocks, with powers of two. The nearest is
+    of least change in elements, of equal ones the one with the longer last axis. A tile shape is
+    taken not to fit if it is nowhere smaller than one that does not, or if UB has no room for the
+    bytes of one that does not in proportion to their elements. At most 10 are planned of each call
+    and 10 of all together, the nearest first, then in growing steps; the nearest found counts. A
+    call is left as it is where another tile shape fails with the same buffers.
 
     Args:
         kernel: of `jit`.
@@ -288,6 +307,8 @@ def fit_report(kernel: Kernel, *arguments: Any, **named: Any) -> FitReport:
         overflow=found,
         changes=changes,
         planned=search.planned,
+        tile_shapes=search.tile_shapes,
+        tile_shapes_planned=search.tile_shapes_planned,
     )
 
 
@@ -331,7 +352,7 @@ class _Search:
     ) -> None:
         self._kernel, self._arguments, self._named = kernel, arguments, named
         self._moment = moment
-        self.planned = 0
+        self.planned = self.tile_shapes = self.tile_shapes_planned = 0
 
     def _try(self) -> Schedule | UBOverflow | None:
         self.planned += 1
@@ -355,13 +376,18 @@ class _Search:
 
         Where none fits, the least bad.
         """
+        with marked_tiles(), silenced():
+            recorded, _ = self._kernel._recorded_for_plan(tuple(self._arguments), self._named)
+        events = recorded.calls or []
         places: dict[Any, TileCall] = {}
-        for each in tile_calls(self._kernel, *self._arguments, **self._named):
-            places.setdefault(each.place, each)
-        calls = list(places.values())
+        for tile in filter(None, map(marked_tile, events)):
+            places.setdefault(tile.call.place, tile.call)
+        calls = {each: largest_extents(events, place)[0] for place, each in places.items()}
         if not calls and current().vec_tile_shapes:
-            calls = [TileCall(file="", line=0, tile_shape=current().vec_tile_shapes)]
-        alone = [*filter(None, map(self._nearest, calls))]
+            call = TileCall(file="", line=0, tile_shape=current().vec_tile_shapes)
+            calls = {call: largest_extents(events, None)[0]}
+        calls = {call: self._within(call.tile_shape, each) for call, each in calls.items()}
+        alone = [*filter(None, itertools.starmap(self._nearest, calls.items()))]
         if len(calls) > 1 and not any(each.fits for each in alone):
             alone += filter(None, [self._together(calls)])
         fitting = [each for each in alone if each.fits]
@@ -377,63 +403,84 @@ class _Search:
         widths = [x.dtype.number_format.dtype.itemsize for x in annotations if x.dtype]
         return current().chip.block_bytes // min(widths, default=4)
 
-    def _nearest(self, call: TileCall) -> FitChange | None:
-        asked = call.tile_shape
+    def _within(self, tile: Shape, extents: Shape) -> Shape:
+        """A tile shape cut to the tensors under it, the last axis to whole blocks."""
+        units = (*(1 for _ in tile[1:]), self._unit)
+        return tuple(
+            min(length, -(-extent // unit) * unit)
+            for length, extent, unit in zip(tile, extents or tile, units, strict=True)
+        )
+
+    def _nearest(self, call: TileCall, asked: Shape) -> FitChange | None:
+        """The nearest tile shape of a call that fits, below the one that was asked for.
+
+        Where none is found, the least bad of those that were planned.
+        """
         candidates = _smaller(asked, self._unit)
-        found: dict[int, Schedule | UBOverflow | None] = {}
+        if asked != call.tile_shape:
+            candidates.insert(0, asked)
+        self.tile_shapes += len(candidates)
+        failed = {asked: self._moment}
+        best: tuple[Shape, Schedule] | None = None
 
-        def fits(place: int) -> bool:
-            if place not in found:
-                with _applied({call: candidates[place]}):
-                    found[place] = self._try()
-            return isinstance(found[place], Schedule)
-
-        low, high = -1, 0
-        while high < len(candidates) and not fits(high):
-            low, high = high, 2 * high + 1
-        if high >= len(candidates):
-            high = len(candidates) - 1
-            if high < 0 or not fits(high):
-                return self._least_bad(call, candidates, found)
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if fits(middle) else (middle, high)
-        for place in range(high):
-            if place in found or len(found) >= _MOST_PLANS:
-                continue
-            failed = [candidates[k] for k, each in found.items() if not isinstance(each, Schedule)]
-            is_larger = any(
-                all(a >= b for a, b in zip(candidates[place], each, strict=True)) for each in failed
+        def is_open(tile: Shape) -> bool:
+            """True where no failure says that it does not fit."""
+            return not any(
+                all(a >= b for a, b in zip(tile, each, strict=True))
+                or moment.needed_bytes * math.prod(tile) > current().chip.ub_bytes * math.prod(each)
+                for each, moment in failed.items()
             )
-            if not is_larger and fits(place):
-                high = place
-                break
-        return self._tiled(found[high], {call: candidates[high]})
 
-    def _least_bad(
-        self,
-        call: TileCall,
-        candidates: Sequence[Shape],
-        found: Mapping[int, Schedule | UBOverflow | None],
-    ) -> FitChange | None:
-        over = {k: each for k, each in found.items() if isinstance(each, UBOverflow)}
-        best = min(over, key=lambda k: (over[k].needed_bytes, k), default=None)
-        return None if best is None else self._tiled(over[best], {call: candidates[best]})
+        def fits(tile: Shape) -> bool:
+            nonlocal best
+            self.tile_shapes_planned += 1
+            with _applied({call: tile}):
+                found = self._try()
+            if isinstance(found, Schedule):
+                best = tile, found
+            elif found is not None:
+                failed[tile] = found
+            else:
+                candidates.remove(tile)  # not planned, for another reason
+            return isinstance(found, Schedule)
 
-    def _together(self, calls: Sequence[TileCall]) -> FitChange | None:
+        until = self.planned + _MOST_PLANS
+        step, left = 1, [*filter(is_open, candidates)]
+        while best is None and left and self.planned < until:
+            tile, step = left[min(step, len(left)) - 1], 2 * step
+            if not fits(tile) and [*failed.values()].count(failed.get(tile, self._moment)) > 1:
+                break  # the same moment again: the tile of another call decides
+            left = [each for each in candidates if is_open(each) and each != tile]
+        if best is None:
+            if len(failed) == 1 and candidates:
+                fits(candidates[-1])
+            over = {tile: each for tile, each in failed.items() if tile != asked}
+            tile = min(over, key=lambda each: over[each].needed_bytes, default=asked)
+            return self._tiled(over.get(tile), {call: tile})
+        nearer = [each for each in candidates[: candidates.index(best[0])] if is_open(each)]
+        while nearer and self.planned < until:
+            middle = len(nearer) // 2
+            tile = nearer[middle]
+            nearer = nearer[:middle] if fits(tile) else [*filter(is_open, nearer[middle + 1 :])]
+        return self._tiled(best[1], {call: best[0]})
+
+    def _together(self, calls: Mapping[TileCall, Shape]) -> FitChange | None:
         """All tile shapes, each halved as often: the outer axes first."""
-        shapes = {call: call.tile_shape for call in calls}
+        shapes = {**calls}
         last: FitChange | None = None
-        while True:
+        for _ in range(_MOST_PLANS):
             halved = {call: _halved(shape, self._unit) for call, shape in shapes.items()}
             if halved == shapes:
-                return last
+                break
             shapes = halved
+            self.tile_shapes += 1
+            self.tile_shapes_planned += 1
             with _applied(shapes):
                 found = self._try()
             last = self._tiled(found, shapes) or last
             if last is not None and last.fits:
-                return last
+                break
+        return last
 
     def _tiled(
         self, found: Schedule | UBOverflow | None, shapes: Mapping[TileCall, Shape]

@@ -382,7 +382,7 @@ class Kernel:
         return recorded_for_plan(functools.partial(self._recorded, arguments, named)), tensors
 
     def tune(
-        self, *arguments: Any, top: int = 10, seconds: float = 60, **named: Any
+        self, *arguments: Any, top: int = 10, seconds: float = 60, processes: int = 1, **named: Any
     ) -> TunedKernel:
         """The tile shapes for the calls of `set_vec_tile_shapes`, ranked by planned cycles.
 
@@ -392,13 +392,14 @@ class Kernel:
             arguments, named: of a call.
             top: candidates to show, 1 or more.
             seconds: from then on no further candidate is planned once one fits.
+            processes: that plan; they are spawned, and a script has to guard its main part.
 
         Raises:
             PlanError: as `schedule`; a kernel without such a call; or no candidate fits.
-            ValueError: `top` below 1.
+            ValueError: `top` or `processes` below 1.
         """
-        tune = entry("tune_kernel")
-        found: TunedKernel = tune(self, arguments, named, top=top, seconds=seconds)
+        asked = {"top": top, "seconds": seconds, "processes": processes}
+        found: TunedKernel = entry("tune_kernel")(self, arguments, named, **asked)
         return found
 
     def _silently_planned(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Schedule:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from pypto_cast.call_sites import Place, caller, silenced
 from pypto_cast.options.context import TILE_CHOICE
+from pypto_cast.recording.steps import Call
+from pypto_cast.tensors.tensor import Tensor
 from tiling.grid import Shape
 from tiling.plan import MAX_DIMS, TileShapeError
 
@@ -38,6 +40,57 @@ class TileCall:
     def __str__(self) -> str:
         shape = ", ".join(map(str, self.tile_shape))
         return f"{PurePath(self.file).name}:{self.line}: set_vec_tile_shapes({shape})"
+
+
+class MarkedTile(tuple[int, ...]):
+    """A tile shape that knows the call that set it."""
+
+    call: TileCall
+
+
+@contextlib.contextmanager
+def marked_tiles() -> Iterator[None]:
+    """Have tile shapes know the call that sets them, in the body of a `with` statement."""
+    choice = TILE_CHOICE.get()
+
+    def marked(asked: Shape) -> Shape:
+        tile, (file, line) = MarkedTile(choice(asked)), caller()
+        tile.call = TileCall(file=file, line=line, tile_shape=tuple(tile))
+        return tile
+
+    token = TILE_CHOICE.set(marked)
+    try:
+        yield
+    finally:
+        TILE_CHOICE.reset(token)
+
+
+def marked_tile(event: object) -> MarkedTile | None:
+    """The tile shape under which an operation was recorded, if it is marked."""
+    tile = event.settings.vec_tile_shapes if isinstance(event, Call) else None
+    return tile if isinstance(tile, MarkedTile) else None
+
+
+def largest_extents(events: Iterable[object], place: Place | None) -> tuple[Shape, int]:
+    """The most of each axis among tensors under a call, and the bytes of the narrowest element.
+
+    Args:
+        events: recorded under `marked_tiles`.
+        place: of the call; None of the tile shape of the context.
+    """
+    lengths: list[int] = []
+    itemsizes = set()
+    for event in events:
+        tile = event.settings.vec_tile_shapes if isinstance(event, Call) else None
+        set_at = tile.call.place if isinstance(tile, MarkedTile) else None
+        if tile is None or set_at != place or not isinstance(event, Call):
+            continue
+        lengths = lengths or [1] * len(tile)
+        for each in (event.result, *event.arguments, *event.named.values()):
+            if isinstance(each, Tensor) and len(each.shape) == len(tile):
+                lengths = [max(pair) for pair in zip(lengths, map(int, each.shape), strict=True)]
+                itemsizes.add(each.dtype.number_format.dtype.itemsize)
+    return tuple(lengths), min(itemsizes, default=1)
 
 
 def tile_calls(kernel: Kernel, *arguments: Any, **named: Any) -> tuple[TileCall, ...]:

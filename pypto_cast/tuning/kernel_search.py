@@ -1,56 +1,67 @@
 """Ranks the tile shapes of a kernel's calls of `set_vec_tile_shapes` by planned cycles.
 
 Candidates are planned in the order of a bound of their cycles; when the next bound is not below the
-best, all that remain are excluded.
+best, all that remain are excluded. Other processes plan the next ones ahead; each is still looked
+at in its turn, so the candidates, their order and their counts do not depend on it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import math
+import multiprocessing
+import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeVar
+
+import numpy as np
 
 from ascend_kernels.schedule.body_runs import body_runs
 from ascend_kernels.schedule.line_work import line_work
 from ascend_kernels.schedule.planner.cycle_bound import LATENCIES, CycleBound
+from ascend_kernels.schedule.planner.kernel_plan import planned_schedule
 from ascend_kernels.schedule.planner.tile_graph import KernelGraphs, PlanError
 from ascend_kernels.schedule.schedule import Schedule
 from ascend_kernels.schedule.simulated_cycles import simulated_cycles
 from ascend_kernels.schedule.task_times import MODEL, schedule_cycles, task_times
-from pypto_cast.call_sites import Place, caller, silenced
+from pypto_cast.call_sites import Place, silenced
 from pypto_cast.kernel.fit import fit_report
 from pypto_cast.kernel.jit import Kernel
-from pypto_cast.kernel.tile_choice import TileCall, replaced_tiles
+from pypto_cast.kernel.tile_choice import (
+    MarkedTile,
+    TileCall,
+    largest_extents,
+    marked_tile,
+    marked_tiles,
+    replaced_tiles,
+)
 from pypto_cast.kernel.tuned_kernel import KernelCandidate, TunedKernel, by_line
-from pypto_cast.options.context import TILE_CHOICE, current
-from pypto_cast.recording.steps import Call
+from pypto_cast.options.context import current
 from pypto_cast.report.text_format import plural
-from pypto_cast.tensors.tensor import Tensor
+from simulator.numbers.formats import Format
+from tiling.chips import Chip, chip_named
 from tiling.grid import Shape
 from tiling.search import tiles_within
 
-MOST_CANDIDATES: Final = 10_000
-"""Of a call."""
+MOST_CANDIDATES: Final = 1 << 16
+"""Of a call; a tensor of two axes has fewer tile shapes that fit UB."""
 SECONDS: Final = 60.0
 """Of a search."""
 _MOST_FAILURES: Final = 200
 """Candidates that do not fit until a search without one that fits is given up."""
+_ALONE_SECONDS: Final = 2.0
+"""Of a search that starts no process: about as long as one takes to start."""
 _MARKS: Final = 1 << 20
 """Above every extent, so that a length in a graph names its call and axis."""
 _AXES: Final = 4
+_T = TypeVar("_T")
 Tiles = Mapping[Place, Shape]
 Progress = Callable[[int, int], None]
 """Is told how many candidates are done, of how many."""
-
-
-class _MarkedTile(tuple[int, ...]):
-    """A tile shape that knows the call that set it."""
-
-    call: TileCall
 
 
 def tune_kernel(
@@ -60,6 +71,7 @@ def tune_kernel(
     *,
     top: int = 10,
     seconds: float = SECONDS,
+    processes: int = 1,
     progress: Progress | None = None,
     most: int = MOST_CANDIDATES,
 ) -> TunedKernel:
@@ -70,17 +82,94 @@ def tune_kernel(
         arguments, named: of the call.
         top: candidates to show.
         seconds: from then on no further candidate is planned once one fits.
+        processes: that plan, beside this one if more than 1, of a search of some seconds. They
+            are spawned, which imports the script anew: it has to guard its main part.
         progress: is told of each candidate.
         most: candidates of a call.
     """
+    if isinstance(processes, bool) or not isinstance(processes, int) or processes < 1:
+        raise ValueError(f"processes is their number, 1 or more; got {processes!r}")
     if isinstance(top, bool) or not isinstance(top, int) or top < 1:
         raise ValueError(f"top is the number of candidates to show, 1 or more; got {top!r}")
-    with silenced():
-        return _Search(kernel, arguments, named, top, most, seconds, progress or _untold).tuned()
+    search = _Search(kernel, arguments, named, top, most, seconds, progress or _untold, processes)
+    with silenced(), contextlib.closing(search):
+        return search.tuned()
 
 
 def _untold(done: int, total: int) -> None:
     """The progress that nobody watches."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plans:
+    """All that the plan of a candidate takes; it travels to other processes.
+
+    Attributes:
+        kernel, release, chip: that are planned for.
+        graphs: whose tile shapes are marked.
+        tensors: of the signature.
+        calls: by the number that marks name.
+    """
+
+    kernel: str
+    release: str
+    chip: Chip
+    graphs: KernelGraphs
+    tensors: Mapping[str, tuple[Format, Shape]]
+    calls: tuple[TileCall, ...]
+
+    def tile_of(
+        self, tiles: Mapping[Place, Sequence[_T]]
+    ) -> Callable[[Shape], tuple[_T | int, ...]]:
+        """Gives the tile shape in place of a marked one."""
+        by_call = [tiles.get(each.place, each.tile_shape) for each in self.calls]
+
+        def length(extent: int) -> _T | int:
+            if extent < _MARKS:
+                return extent
+            call, axis = divmod(extent - _MARKS, _AXES)
+            return by_call[call][axis]
+
+        return lambda marked: tuple(map(length, marked))
+
+    def replaced(self, tiles: Tiles) -> KernelGraphs:
+        """The graphs under other tile shapes, by place; a call that is not named keeps its own."""
+        tile_of = self.tile_of(tiles)
+        return replace(
+            self.graphs,
+            graphs=tuple(
+                replace(
+                    graph,
+                    nodes=tuple(
+                        replace(node, tile_shape=tile_of(node.tile_shape)) for node in graph.nodes
+                    ),
+                )
+                for graph in self.graphs.graphs
+            ),
+        )
+
+    def candidate(
+        self, tiles: Tiles, varied: int | None, bound: int, model: str
+    ) -> KernelCandidate | None:
+        """A candidate as planned; None where it has no cycles by the model.
+
+        Raises:
+            PlanError: it does not fit, or is not planned.
+        """
+        schedule = planned_schedule(
+            self.replaced(tiles),
+            self.tensors,
+            kernel=self.kernel,
+            release=self.release,
+            chip=self.chip,
+        )
+        by_line = {each.line: tiles.get(each.place, each.tile_shape) for each in self.calls}
+        return _made(schedule, dict(sorted(by_line.items())), varied, bound, model)
+
+
+def _start_process() -> None:
+    """The terminal sends Ctrl-C to workers too; the one that waits for them ends them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 class _Search:
@@ -95,66 +184,68 @@ class _Search:
         most: int,
         seconds: float,
         progress: Progress,
+        processes: int = 1,
     ) -> None:
         self._kernel, self._arguments, self._named = kernel, arguments, named
         self._top, self._most, self._progress = top, most, progress
-        with _marked():
-            recorded, self._tensors = kernel._recorded_for_plan(arguments, named)
+        with marked_tiles():
+            recorded, tensors = kernel._recorded_for_plan(arguments, named)
         self._name = kernel.signature.kernel
         events = recorded.calls or []
-        tiles = [_tile_of(each) for each in events]
+        tiles = [marked_tile(each) for each in events]
         self._calls = tuple(dict.fromkeys(each.call for each in tiles if each is not None))
         if not self._calls:
             raise PlanError(
                 f"{self._name} calls no set_vec_tile_shapes before an operation; there is no tile "
                 "shape to choose"
             )
-        self._extents = {call.place: _largest(events, call.place) for call in self._calls}
+        self._extents = {call.place: largest_extents(events, call.place) for call in self._calls}
         marks = [
             event if tile is None else _with_tile(event, self._mark(tile))
             for event, tile in zip(events, tiles, strict=True)
         ]
-        self._graphs = kernel._graphs_of(recorded, marks)
+        self._plans = _Plans(
+            kernel=self._name,
+            release=current().release,
+            chip=current().chip,
+            graphs=kernel._graphs_of(recorded, marks),
+            tensors=tensors,
+            calls=self._calls,
+        )
         self._bound = self._bound_by(MODEL)
+        self._processes, self._began = processes, time.monotonic()
+        self._pool: ProcessPoolExecutor | None = None
+        self._ahead: dict[Shape, Future[KernelCandidate | None]] = {}
         self._until = time.monotonic() + seconds
         self._planned = self._excluded = self._not_fitting = self._alike = self._unknown = 0
         self._model = MODEL
 
     def _bound_by(self, model: str) -> CycleBound:
-        extents = {name: shape for name, (_, shape) in self._tensors.items()}
-        return CycleBound(self._graphs, current().chip.vector_cores, model, extents)
+        extents = {name: shape for name, (_, shape) in self._plans.tensors.items()}
+        return CycleBound(self._plans.graphs, self._plans.chip.vector_cores, model, extents)
 
-    def _mark(self, tile: _MarkedTile) -> Shape:
+    def _mark(self, tile: MarkedTile) -> Shape:
         first = _MARKS + _AXES * self._calls.index(tile.call)
         return tuple(range(first, first + len(tile)))
 
-    def graphs(self, tiles: Tiles) -> KernelGraphs:
-        """The graphs under other tile shapes, by place; a call that is not named keeps its own."""
-        tile_of = self._tile_of(tiles)
-        return replace(
-            self._graphs,
-            graphs=tuple(
-                replace(
-                    graph,
-                    nodes=tuple(
-                        replace(node, tile_shape=tile_of(node.tile_shape)) for node in graph.nodes
-                    ),
-                )
-                for graph in self._graphs.graphs
-            ),
-        )
+    def _bounds(self, place: Place, shapes: Sequence[Shape]) -> dict[Shape, int]:
+        """The bound of each tile shape of a place; equal tiles of two calls may share work."""
+        others = {each.tile_shape for each in self._calls if each.place != place}
+        apart = [each for each in shapes if each not in others]
+        axes = {place: tuple(np.array(apart, np.int64).reshape(len(apart), -1).T)}
+        found = np.broadcast_to(self._bound.of_all(self._plans.tile_of(axes)), len(apart)).tolist()
+        shared = others.intersection(shapes)
+        return {
+            **dict(zip(apart, found, strict=True)),
+            **{
+                each: int(self._bound.of_all(self._plans.tile_of({place: each}))) for each in shared
+            },
+        }
 
-    def _tile_of(self, tiles: Tiles) -> Callable[[Shape], Shape]:
-        """Gives the tile shape in place of a marked one."""
-        by_call = [tiles.get(each.place, each.tile_shape) for each in self._calls]
-
-        def length(extent: int) -> int:
-            if extent < _MARKS:
-                return extent
-            call, axis = divmod(extent - _MARKS, _AXES)
-            return by_call[call][axis]
-
-        return lambda marked: tuple(map(length, marked))
+    def close(self) -> None:
+        """End the processes after the plans that run."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
 
     def tuned(self) -> TunedKernel:
         """Vary the tile shape of each place, then take the best of each together."""
@@ -248,7 +339,7 @@ class _Search:
     ) -> list[KernelCandidate]:
         """The candidates of a place, of which the best are planned, by their bound."""
         model = self._model
-        bounds = {each: self._bound.cycles(self._tile_of({place: each})) for each in shapes}
+        bounds = self._bounds(place, shapes)
         found: list[KernelCandidate] = []
         failed: dict[Shape, list[Shape]] = {}
         failures = 0
@@ -260,6 +351,10 @@ class _Search:
             [each for each in ascending if each in firsts],
             [each for each in ascending if each not in firsts],
         )
+
+        def is_alike(shape: Shape) -> bool:
+            return any(all(map(int.__le__, x, shape)) for x in failed.get(cuts[shape], ()))
+
         for order in passes:
             for number, shape in enumerate(order):
                 fitting = [each.cycles for each in (*found, *([present] if present else []))]
@@ -271,10 +366,18 @@ class _Search:
                     break
                 done += 1
                 self._progress(done, total)
-                if any(all(map(int.__le__, each, shape)) for each in failed.get(cuts[shape], ())):
+                if is_alike(shape):
                     self._not_fitting += 1
                     self._alike += 1
                     continue
+                self._plan_ahead(
+                    place,
+                    {
+                        each: bounds[each]
+                        for each in order[number : number + 2 * self._processes]
+                        if (bounds[each] < least or not is_shown) and not is_alike(each)
+                    },
+                )
                 made = self._candidate({place: shape}, place[1], bounds[shape])
                 if self._model != model:
                     return self._best_of(place, shapes, None, done, total)
@@ -283,7 +386,29 @@ class _Search:
                 else:
                     failed.setdefault(cuts[shape], []).append(shape)
                     failures += not found
+            self._drop()
         return found
+
+    def _plan_ahead(self, place: Place, bounds: Mapping[Shape, int]) -> None:
+        """Have processes plan the next candidates of a place, of these bounds."""
+        if self._processes == 1 or time.monotonic() < self._began + _ALONE_SECONDS:
+            return
+        if self._pool is None:  # not a fork: whoever shows the progress runs a thread
+            self._pool = ProcessPoolExecutor(
+                self._processes,
+                mp_context=multiprocessing.get_context("spawn"),
+                initializer=_start_process,
+            )
+        for shape, bound in bounds.items():
+            if shape not in self._ahead:
+                self._ahead[shape] = self._pool.submit(
+                    self._plans.candidate, {place: shape}, place[1], bound, self._model
+                )
+
+    def _drop(self) -> None:
+        for each in self._ahead.values():
+            each.cancel()
+        self._ahead.clear()
 
     def _candidate(
         self, tiles: Tiles, varied: int | None, bound: int | None = None
@@ -292,27 +417,31 @@ class _Search:
 
         The first that is planned without cycles has all ranked by latencies.
         """
-        graphs = self.graphs(tiles)
+        if bound is None:
+            bound = int(self._bound.of_all(self._plans.tile_of(tiles)))
+        ahead = self._ahead.pop(next(iter(tiles.values())), None) if len(tiles) == 1 else None
         try:
-            schedule = self._kernel._planned_of(graphs, self._tensors)
+            if ahead is None:
+                found = self._plans.candidate(tiles, varied, bound, self._model)
+            else:
+                found = ahead.result()
         except PlanError:
             self._not_fitting += 1
             return None
-        if bound is None:
-            bound = self._bound.cycles(self._tile_of(tiles))
-        found = _made(schedule, self._all(tiles), varied, bound, self._model)
+        except BrokenExecutor:
+            raise RuntimeError(
+                f"{self._name}: a process that plans has ended; a script that asks for processes "
+                "guards its main part by if __name__ == '__main__'"
+            ) from None
         if found is None and not self._planned:
             self._model = LATENCIES
             self._bound = self._bound_by(LATENCIES)
+            self._drop()
             self._not_fitting = self._alike = 0
             return self._candidate(tiles, varied)
         self._planned += 1
         self._unknown += found is None
         return found
-
-    def _all(self, tiles: Tiles) -> dict[int, Shape]:
-        found = {each.line: tiles.get(each.place, each.tile_shape) for each in self._calls}
-        return dict(sorted(found.items()))
 
     def _confirmed(
         self, ranked: Sequence[KernelCandidate]
@@ -342,46 +471,8 @@ class _Search:
         return sorted(kept, key=_order), notes
 
 
-@contextlib.contextmanager
-def _marked() -> Iterator[None]:
-    """Have tile shapes know the call that sets them."""
-    choice = TILE_CHOICE.get()
-
-    def marked(asked: Shape) -> Shape:
-        tile, (file, line) = _MarkedTile(choice(asked)), caller()
-        tile.call = TileCall(file=file, line=line, tile_shape=tuple(tile))
-        return tile
-
-    token = TILE_CHOICE.set(marked)
-    try:
-        yield
-    finally:
-        TILE_CHOICE.reset(token)
-
-
-def _tile_of(event: object) -> _MarkedTile | None:
-    tile = event.settings.vec_tile_shapes if isinstance(event, Call) else None
-    return tile if isinstance(tile, _MarkedTile) else None
-
-
 def _with_tile(event: Any, tile: Shape) -> Any:
     return replace(event, settings=replace(event.settings, vec_tile_shapes=tile))
-
-
-def _largest(events: Iterable[object], place: Place) -> tuple[Shape, int]:
-    """The most of each axis among tensors under a call, and the bytes of the narrowest element."""
-    lengths: list[int] = []
-    itemsizes = set()
-    for event in events:
-        tile = _tile_of(event)
-        if tile is None or tile.call.place != place or not isinstance(event, Call):
-            continue
-        lengths = lengths or [1] * len(tile)
-        for each in (event.result, *event.arguments, *event.named.values()):
-            if isinstance(each, Tensor) and len(each.shape) == len(tile):
-                lengths = [max(pair) for pair in zip(lengths, map(int, each.shape), strict=True)]
-                itemsizes.add(each.dtype.number_format.dtype.itemsize)
-    return tuple(lengths), min(itemsizes, default=1)
 
 
 def _tiles(extent: int, length: int) -> int:
@@ -393,6 +484,7 @@ def _made(
 ) -> KernelCandidate | None:
     """The figures of a schedule; None where it has no cycles by the model."""
     tasks, busy, latencies = 0, 0, 0
+    cores = chip_named(schedule.chip).vector_cores
     for place, runs in body_runs(schedule.steps, schedule.extents).items():
         body = schedule.bodies[place]
         count = sum(each.leaf is not None for each in body.tasks)
@@ -402,7 +494,7 @@ def _made(
             ends = [each.end_cycle for each in times]
             latencies += (1 if runs is None else runs) * max(ends, default=0)
             count = len({each.core for each in times if each.end_cycle > each.start_cycle})
-        busy = max(busy, min(count, current().chip.vector_cores))
+        busy = max(busy, min(count, cores))
     cycles = latencies if model == LATENCIES else schedule_cycles(schedule).cycles
     if cycles is None:
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import os
 import sys
 import warnings
 from collections.abc import Callable
@@ -42,7 +43,7 @@ from tiling.ranking import OBJECTIVES, Objective
 from tiling.search import MAX_TILES
 
 _STDOUT: Final = Path("-")
-_OF_A_KERNEL: Final = ("inputs", "release", "seconds", "write")
+_OF_A_KERNEL: Final = ("inputs", "release", "seconds", "jobs", "write")
 _OF_A_CAST: Final = (
     *("from_", "to", "mode", "satmode", "cost", "facts", "objective", "max_tiles", "html"),
     *("as_csv", "config", "config_line", "kernel"),
@@ -79,6 +80,10 @@ def run_tune(
     seconds: Annotated[
         float, typer.Option(metavar="N", help="Of a kernel: limit of time in seconds, 1 or more.")
     ] = 60,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Of a kernel: processes; all cores if not given."),
+    ] = None,
     write: Annotated[
         bool, typer.Option("--write", help="Of a kernel: print the lines to paste, alone.")
     ] = False,
@@ -154,6 +159,7 @@ def run_tune(
             chip,
             top,
             seconds,
+            jobs or os.cpu_count() or 1,
             output,
             force=force,
             as_json=as_json,
@@ -234,6 +240,7 @@ def _tuned_kernel(
     chip: str | None,
     top: int,
     seconds: float,
+    processes: int,
     output: Path | None,
     *,
     force: bool,
@@ -252,6 +259,7 @@ def _tuned_kernel(
             chip,
             top,
             seconds,
+            processes=processes,
             progress=lambda done, total: shown.update(task, completed=done, total=total),
         )
     if output is not None:
@@ -268,6 +276,8 @@ def kernel_tuned(
     chip: str | None,
     top: int,
     seconds: float,
+    *,
+    processes: int = 1,
     progress: Progress | None = None,
 ) -> TunedKernel:
     """Tune a kernel of a file; see `tune_kernel` and `declared_of`."""
@@ -276,7 +286,15 @@ def kernel_tuned(
         declared, others = declared_of(kernel, inputs, shapes)
         tensors = tuple(tensor(extents, dtype) for extents, dtype in declared)
         with errors_at_lines(file):
-            return tune_kernel(kernel, tensors, others, top=top, seconds=seconds, progress=progress)
+            return tune_kernel(
+                kernel,
+                tensors,
+                others,
+                top=top,
+                seconds=seconds,
+                processes=processes,
+                progress=progress,
+            )
 
 
 def _show_kernel(

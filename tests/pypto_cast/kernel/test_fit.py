@@ -15,6 +15,7 @@ import pytest
 from support.environment.command import Command, command
 
 import pypto_cast as pypto
+from pypto_cast.kernel import fit
 from pypto_cast.kernel import statement_order as order
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.kernel.tile_choice import replaced_tiles
@@ -119,18 +120,12 @@ THREADS: tuple[Kernel, ...] = (
     *(over_192_kb, segments, last_byte, tuned_for_950),
 )
 
-QUICK = (as_column, last_byte)
-
 
 def declared(kernel: Kernel) -> list[pypto.Tensor]:
     return [pypto.tensor(list(x.shape), x.dtype) for x in kernel.signature.tensors.values()]
 
 
-@pytest.mark.parametrize(
-    "kernel",
-    [pytest.param(each, marks=[] if each in QUICK else pytest.mark.exhaustive) for each in THREADS],
-    ids=lambda kernel: kernel.__name__,
-)
+@pytest.mark.parametrize("kernel", THREADS, ids=lambda kernel: kernel.__name__)
 def test_a_thread_ends_in_a_culprit_and_a_tile_that_fits(kernel: Kernel) -> None:
     """The tile is planned here again, and the tile that was set is not."""
     given = declared(kernel)
@@ -255,6 +250,25 @@ def test_assert_fits() -> None:
     with pytest.raises(FitError, match=r"culprit: test_fit.py:\d+, which owns") as caught:
         assert_fits(last_byte, *given)
     assert caught.value.fit.nearest
+
+
+@pypto.frontend.jit
+def two_tiles(x: Scores, y: Scores) -> None:
+    pypto.set_vec_tile_shapes(32, 2048)
+    e = pypto.exp(x) + 1.0
+    pypto.set_vec_tile_shapes(64, 4096)
+    y[:] = e * e
+
+
+def test_of_two_calls_few_tile_shapes_are_looked_at_and_within_the_tensors() -> None:
+    """Neither call fits alone; the second asks for four times the tensor."""
+    found = pypto.fit_report(two_tiles, *declared(two_tiles))
+    (change,) = found.nearest
+    assert [shape for _, shape in change.tiles] == [(16, 2048)] * 2
+    assert found.tile_shapes_planned <= 3 * fit._MOST_PLANS < 1000 < found.tile_shapes
+    counted = f"{found.tile_shapes_planned} of {found.tile_shapes:,} tile shapes looked at"
+    assert f"{found.planned} variants planned; {counted}" in str(found)
+    assert json.loads(found.to_json())["tile_shapes"] == found.tile_shapes
 
 
 @pytest.mark.parametrize(

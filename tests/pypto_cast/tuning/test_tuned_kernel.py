@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import pickle
 import random
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -105,7 +107,7 @@ def test_replaced_graphs_are_those_recorded_anew_and_not_below_the_bound(
         with replaced_tiles(tiles):
             recorded, _ = kernel._recorded_for_plan(tuple(tensors), {})
             anew = kernel._graphs_of(recorded, recorded.calls)
-        assert search.graphs(tiles) == anew
+        assert search._plans.replaced(tiles) == anew
         try:
             with replaced_tiles(tiles):
                 schedule = kernel.schedule(*tensors)
@@ -144,6 +146,23 @@ def test_no_drawn_tile_shape_is_below_the_bound(name: str, count: int, model: st
         planned = _made(schedule, {}, None, 0, model)
         assert planned is not None
         assert 0 < CycleBound(graphs, 48, model).cycles() <= planned.cycles
+
+
+@pytest.mark.parametrize("model", ["tasks", "latencies"])
+@pytest.mark.parametrize("name", ["rows", "turned"])
+def test_bounds_of_many_tile_shapes_are_those_of_each(file: Path, name: str, model: str) -> None:
+    """One of them is the tile shape of the other call, so that equal tiles are computed once."""
+    kernel, tensors = kernel_and_tensors(file, name)
+    search = _Search(kernel, tuple(tensors), {}, 1, 10, 60, lambda done, total: None)
+    search._bound = CycleBound(search._plans.graphs, 48, model)
+    shapes = [(rows, cols) for rows in (1, 3, 16, 32, 64) for cols in (16, 24, 32, 64)]
+    for call in search._calls:
+        alone = {
+            each: CycleBound(search._plans.replaced({call.place: each}), 48, model).cycles()
+            for each in shapes
+        }
+        assert search._bounds(call.place, shapes) == alone
+        assert len({*alone.values()}) > 1
 
 
 def test_no_drawn_tiling_is_below_the_best() -> None:
@@ -210,6 +229,34 @@ def test_several_calls_are_varied_one_at_a_time_and_then_together(
     assert list(found.best) == [14, 16]
     assert found.looked_at <= 6 < found.combinations
     assert {each.varied for each in found.candidates} >= {14, 16}
+
+
+@pytest.mark.parametrize("is_spawned", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
+def test_processes_that_plan_ahead_change_nothing(
+    file: Path, monkeypatch: pytest.MonkeyPatch, is_spawned: bool
+) -> None:
+    """Threads with pickled plans stand for processes."""
+
+    class Pool(ThreadPoolExecutor):
+        def __init__(self, processes: int, **_: object) -> None:
+            super().__init__(processes)
+
+        def submit(self, run: Any, /, *given: Any, **named: Any) -> Any:
+            return super().submit(pickle.loads(pickle.dumps(run)), *given, **named)
+
+    kernel, tensors = kernel_and_tensors(file, "rows")
+    alone = kernel.tune(*tensors, top=3)
+    monkeypatch.setattr(kernel_search, "_ALONE_SECONDS", 0)
+    if not is_spawned:
+        monkeypatch.setattr(kernel_search, "ProcessPoolExecutor", Pool)
+    assert kernel.tune(*tensors, top=3, processes=2) == alone
+
+
+@pytest.mark.parametrize("processes", [0, True, 1.5])
+def test_processes_are_a_positive_number(file: Path, processes: Any) -> None:
+    kernel, tensors = kernel_and_tensors(file, "rows")
+    with pytest.raises(ValueError, match="processes is their number, 1 or more; got"):
+        kernel.tune(*tensors, processes=processes)
 
 
 def test_calls_in_loops_are_candidates(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
