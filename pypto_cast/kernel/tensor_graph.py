@@ -133,38 +133,38 @@ class _Reader(RecordedNodes):
         if name not in ROWS:
             return
         check_release(call, name)
-        made = [node.opcode for node in self._nodes[self._checked :]]
-        self._checked = len(self._nodes)
-        is_known = {*made} <= {*ROWS[name].opcodes.values(), *_AROUND}
-        if not is_known and not ROWS[name].is_composed:
-            self._take_whole(call, name)
-
-    def _take_whole(self, call: Call, name: str) -> None:
-        """Replace the nodes of an operation's parts, the last ones, by one of its own opcode."""
-        row = ROWS[name]
         arguments = (*call.arguments, *call.named.values())
         operands = [self._value(call, each) for each in arguments if isinstance(each, Tensor)]
-        others = [each for each in arguments if not isinstance(each, Tensor)]
+        needed, parts = {self._value(call, call.result)} - {*operands}, []
+        for node in reversed(self._nodes[self._checked :]):  # those from the operands to the result
+            if not needed.isdisjoint(node.outputs):
+                parts.append(node)
+                needed |= {*node.inputs} - {*operands}
+        known = {*ROWS[name].opcodes.values(), *_AROUND}
+        if not {each.opcode for each in parts} <= known and not ROWS[name].is_composed:
+            others = [each for each in arguments if not isinstance(each, Tensor)]
+            self._take_whole(call, name, operands, others, parts)
+        self._checked = len(self._nodes)
+
+    def _take_whole(
+        self, call: Call, name: str, operands: list[int], others: list[Any], parts: list[Node]
+    ) -> None:
+        """Replace the nodes of an operation's parts by one of its own opcode."""
+        row = ROWS[name]
         kinds = "T" * len(operands)
         kinds += "S" * (kinds + "S" * len(others) in row.opcodes) * len(others)
         is_given = kinds == "T" and any(others)
         if kinds not in row.opcodes or is_given or len({*map(self._format, operands)}) > 1:
             raise PlanError(f"{name} {call.place}: upstream has other tile operations for it")
-        needed, kept, opcode = {self._values[id(call.result)]}, [], row.opcodes[kinds]
-        scalar, function = row.implied_scalar, ""
-        for node in reversed(self._nodes):
-            if needed.isdisjoint(node.outputs):
-                kept.append(node)
-                continue
-            needed.update({*node.inputs} - {*operands})
+        opcode, scalar, function = row.opcodes[kinds], row.implied_scalar, ""
+        for node in parts:
+            self._nodes.remove(node)
             del self._lines[node.outputs[0]], self.wide[node.number]
             if node.opcode == opcode:
                 scalar, function = node.attributes.scalar, node.attributes.function
-        self._nodes = kept[::-1]
         rank = len(call.result.shape)
         inputs = [self._of_rank(call, each, rank) for each in operands]
         self._node(call, name, opcode, inputs, scalar=scalar, function=function)
-        self._checked = len(self._nodes)
 
     def left(self) -> dict[int, int]:
         """By slot, the tensor that the run leaves in it, or writes parts of."""

@@ -5,9 +5,10 @@ A short file: it only puts the stages in a row.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ascend_kernels.schedule.parts import Leaf
+from ascend_kernels.schedule.parts import Buffer, Leaf, TileOperation
 from ascend_kernels.schedule.planner.addresses import Copy, IssuedLeaf, issued, with_lives
 from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
 from ascend_kernels.schedule.planner.order import first_order
@@ -17,6 +18,7 @@ from ascend_kernels.schedule.planner.shared_buffers import (
     with_shared_buffers,
 )
 from ascend_kernels.schedule.planner.syncs import with_syncs
+from ascend_kernels.schedule.planner.tile_graph import PlanError
 from ascend_kernels.schedule.planner.ub_overflow import UBOverflowError
 
 
@@ -46,12 +48,13 @@ def plan_leaf(name: str, graph: LeafGraph, ub_bytes: int) -> PlannedLeaf:
 
     Raises:
         ValueError: an opcode without a row, or more in UB at one moment than it holds; names the
-            operation and its line.
+            operation and its line. PlanError, a kind of it: two that write the same bytes at once.
     """
     shared = with_shared_buffers(graph)
     found = issued(shared, first_order(shared, allocation_order(shared)), ub_bytes)
     tensors = [each.tensor for each in found.copies]
     operations = with_syncs(found.operations, found.buffers, tensors)
+    _check_written_in_turn(operations, found.buffers)
     return PlannedLeaf(
         leaf=Leaf(
             name=name,
@@ -62,6 +65,33 @@ def plan_leaf(name: str, graph: LeafGraph, ub_bytes: int) -> PlannedLeaf:
         copies=found.copies,
         simplified=_simplified(shared, found, ub_bytes),
     )
+
+
+def _check_written_in_turn(operations: Sequence[TileOperation], buffers: Sequence[Buffer]) -> None:
+    """Refuse two buffers at one address that the vector's pipe writes without a barrier between.
+
+    Upstream's compiler puts none where the first is scratch, which nobody reads.
+    """
+    written: list[tuple[Buffer, TileOperation]] = []
+    for operation in operations:
+        if operation.opcode == "BAR.V":
+            written.clear()
+        if operation.pipe != "V":
+            continue
+        results = {each.buffer for each in operation.outputs if each.buffer is not None}
+        for buffer in (buffers[each] for each in results):
+            for other, earlier in written:
+                if (
+                    other is not buffer
+                    and buffer.address < other.address + other.size_bytes
+                    and other.address < buffer.address + buffer.size_bytes
+                ):
+                    raise PlanError(
+                        f"{earlier.opcode}{earlier.at}: upstream's compiler puts no barrier "
+                        f"between it and {operation.opcode}{operation.at}, which writes the same "
+                        "bytes"
+                    )
+        written += ((buffers[each], operation) for each in results)
 
 
 def _simplified(graph: LeafGraph, found: IssuedLeaf, ub_bytes: int) -> str:

@@ -325,6 +325,37 @@ def test_the_schedule_decides_what_fits_in_ub() -> None:
     np.testing.assert_array_equal(arrays[1], np.sqrt(np.abs(arrays[0] + np.float32(1))))
 
 
+Narrow = pypto.Tensor[[...], pypto.DT_BF16]
+
+
+@pypto.frontend.jit
+def crowded(x: Narrow, y: Narrow, z: Narrow) -> None:
+    pypto.set_vec_tile_shapes(2, 16, 192)
+    larger = pypto.where(y > x, y, x)
+    z[:] = (1.25 - larger / pypto.amin(x, 2, True)) * 1.5
+
+
+def test_scratch_that_upstream_puts_no_barrier_behind_is_refused() -> None:
+    tensors = [pypto.tensor([4, 48, 384], pypto.DT_BF16)] * 3
+    message = r"CMP \(test_planner.py:\d+\): .* no barrier between it and CAST"
+    with pypto.options(release="0.2.0"), pytest.raises(PlanError, match=message):
+        crowded.schedule(*tensors)
+
+
+@pypto.frontend.jit
+def of_a_cast(x: Narrow, y: Matrix) -> None:
+    pypto.set_vec_tile_shapes(16, 64)
+    wide = pypto.cast(x, pypto.DT_FP32)
+    y[:] = wide - pypto.sum(wide, dim=-1, keepdim=True)
+
+
+def test_a_cast_before_a_sum_is_no_part_of_it() -> None:
+    tensors = pypto.tensor([16, 64], pypto.DT_BF16), pypto.tensor([16, 64], pypto.DT_FP32)
+    (leaf,) = of_a_cast.schedule(*tensors).leaves
+    found = [each.opcode for each in leaf.operations if each.flag is None]
+    assert found == ["COPY_IN", "CAST", "ROWSUM_SINGLE", "EXPAND", "SUB", "COPY_OUT"]
+
+
 @pypto.frontend.jit
 def large(x: Matrix, y: Matrix) -> None:
     pypto.set_vec_tile_shapes(64, 776)
