@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
-from ascend_kernels.schedule.parts import Buffer, Leaf, TileOperation
+from ascend_kernels.schedule.parts import Buffer, Flag, Leaf, TileOperation
 from ascend_kernels.schedule.planner.addresses import Copy, IssuedLeaf, issued, with_lives
 from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
 from ascend_kernels.schedule.planner.order import first_order
@@ -20,6 +21,8 @@ from ascend_kernels.schedule.planner.shared_buffers import (
 from ascend_kernels.schedule.planner.syncs import with_syncs
 from ascend_kernels.schedule.planner.tile_graph import PlanError
 from ascend_kernels.schedule.planner.ub_overflow import UBOverflowError
+
+_VECTOR: Final = "V"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,19 +71,26 @@ def plan_leaf(name: str, graph: LeafGraph, ub_bytes: int) -> PlannedLeaf:
 
 
 def _check_written_in_turn(operations: Sequence[TileOperation], buffers: Sequence[Buffer]) -> None:
-    """Refuse two buffers at one address that the vector's pipe writes without a barrier between.
+    """Refuse two buffers at one address that the vector's pipe writes, if nothing orders them.
 
-    Upstream's compiler puts none where the first is scratch, which nobody reads.
+    Upstream's compiler orders what is read between, and so no scratch.
     """
-    written: list[tuple[Buffer, TileOperation]] = []
+    ended: dict[str, int] = {}  # by pipe, how many of the vector's operations it has waited for
+    told: dict[Flag, int] = {}
+    written: list[tuple[int, Buffer, TileOperation]] = []
+    count = 0
     for operation in operations:
-        if operation.opcode == "BAR.V":
-            written.clear()
-        if operation.pipe != "V":
+        match operation.flag:
+            case Flag(setter=setter) as flag if operation.opcode == "SYNC_SRC":
+                told[flag] = count if setter == _VECTOR else ended.get(setter, 0)
+            case Flag(waiter=waiter) as flag:
+                ended[waiter] = max(ended.get(waiter, 0), told.get(flag, count))
+        if operation.pipe != _VECTOR:
             continue
+        written = [each for each in written if each[0] >= ended.get(_VECTOR, 0)]
         results = {each.buffer for each in operation.outputs if each.buffer is not None}
         for buffer in (buffers[each] for each in results):
-            for other, earlier in written:
+            for _, other, earlier in written:
                 if (
                     other is not buffer
                     and buffer.address < other.address + other.size_bytes
@@ -91,7 +101,8 @@ def _check_written_in_turn(operations: Sequence[TileOperation], buffers: Sequenc
                         f"between it and {operation.opcode}{operation.at}, which writes the same "
                         "bytes"
                     )
-        written += ((buffers[each], operation) for each in results)
+        written += ((count, buffers[each], operation) for each in results)
+        count += 1
 
 
 def _simplified(graph: LeafGraph, found: IssuedLeaf, ub_bytes: int) -> str:
