@@ -62,7 +62,11 @@ def computing(schedule: Schedule) -> dict[int, Leaf]:
         if task.leaf is not None:
             tasks.setdefault(task.leaf, task)
     listed = enumerate(schedule.leaves)
-    return {place: leaf_in(tasks[place], x) for place, x in listed if x.core != "HUB"}
+    return {
+        place: leaf_in(tasks[place], x) if place in tasks else x
+        for place, x in listed
+        if x.core != "HUB"
+    }
 
 
 def tasks_of(schedule: Schedule, body: Body) -> list[Any]:

@@ -7,6 +7,7 @@ upstream pypto at tag r0.2.0, framework/src.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -26,9 +27,10 @@ from ascend_kernels.schedule.planner.tile_graph import (
 from ascend_kernels.schedule.scalars import constant, distance, text
 from pypto_cast.kernel.auto_cast import auto_cast, check_release
 from pypto_cast.kernel.kernel_source import named_at_end, names_assigned
-from pypto_cast.kernel.loop_runs import Slots, runs_of
+from pypto_cast.kernel.loop_runs import CalledRun, Slots, runs_of
 from pypto_cast.kernel.recorded_nodes import RecordedNodes
 from pypto_cast.operations.operation_rows import ROWS
+from pypto_cast.options.hints import GROUPS
 from pypto_cast.options.releases import ReleaseName
 from pypto_cast.recording.steps import Call
 from pypto_cast.tensors import indexing
@@ -41,6 +43,8 @@ _RAW_A_COPY: Final = 6
 """Those that it makes for a view of an argument, or an assemble, when a function is closed."""
 _PLACED: Final = ("view", "__getitem__", "assemble", "__setitem__")
 """Operations at places that may be known only when the kernel runs."""
+_PASSES: Final = "pass_options"
+_UNROLLED: Final = re.compile(r"_Unroll(?!1_)")
 _AROUND: Final = ("RESHAPE", "VIEW", "ASSEMBLE")
 """Opcodes that may stand before the one of an operation."""
 
@@ -88,7 +92,27 @@ def tensor_graphs(
         graphs=tuple(graphs),
         steps=slots.steps(recorded.steps),
         open_axes=frozenset((name, axis) for name, axis in axes if name not in fixed),
+        simplified=tuple(_not_followed(recorded.runs).values()),
     )
+
+
+def _not_followed(runs: Sequence[CalledRun]) -> dict[str, str]:
+    """The settings that upstream's passes follow and the planner does not, by name.
+
+    Of hints those of its passes; and upstream keeps a tile shape that an unrolled body sets for
+    the next copy of the body.
+    """
+    found: dict[str, str] = {}
+    for run in runs:
+        for call in run.calls:
+            for name, value in call.settings.hints.get(_PASSES, {}).items():
+                if value != GROUPS[_PASSES].hints[name].default and not name.startswith("cube_"):
+                    found.setdefault(name, f"{name}={value!r} {call.place} is not followed")
+            tile, first = (x.settings.vec_tile_shapes for x in (call, run.calls[0]))
+            if tile != first and _UNROLLED.search(run.name):
+                text = f"tile shape {list(tile)} {call.place}: in the next copy of the body, too"
+                found.setdefault(text, text)
+    return found
 
 
 class _Reader(RecordedNodes):

@@ -118,10 +118,9 @@ def _planned(
         leaves=tuple(each.leaf for each in leaves),
         bodies=bodies,
         steps=steps,
-        simplified=tuple(
-            f"leaf {place}: {each.simplified}"
-            for place, each in enumerate(leaves)
-            if each.simplified
+        simplified=(
+            *given.simplified,
+            *(f"leaf {n}: {each.simplified}" for n, each in enumerate(leaves) if each.simplified),
         ),
     )
 

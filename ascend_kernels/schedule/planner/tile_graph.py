@@ -189,11 +189,13 @@ class KernelGraphs:
         graphs: one of each run of operations that is compiled by itself.
         steps: the control flow over them, by their place.
         open_axes: the axes of parameters whose length is known only when the kernel runs.
+        simplified: the settings that upstream's passes follow and the planner does not.
     """
 
     graphs: tuple[TileGraph, ...]
     steps: tuple[ControlStep, ...]
     open_axes: frozenset[tuple[str, int]]
+    simplified: tuple[str, ...] = ()
 
 
 def whole_copy(opcode: str, number: int, source: int, target: int, rank: int) -> Node:

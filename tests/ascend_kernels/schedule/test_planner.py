@@ -356,6 +356,35 @@ def test_a_cast_before_a_sum_is_no_part_of_it() -> None:
     assert found == ["COPY_IN", "CAST", "ROWSUM_SINGLE", "EXPAND", "SUB", "COPY_OUT"]
 
 
+@pypto.frontend.jit(pass_options={"vec_nbuffer_setting": {-1: 4}})
+def merged(x: Matrix, y: Matrix) -> None:
+    pypto.set_vec_tile_shapes(16, 64)
+    y[:] = pypto.exp(x)
+
+
+@pypto.frontend.jit
+def retiled(x: Matrix, y: Matrix) -> None:
+    pypto.set_vec_tile_shapes(16, 64)
+    for index in pypto.loop(4, name="rows", idx_name="index", unroll_list=[1, 2]):
+        part = pypto.exp(pypto.view(x, [16, 64], [index * 16, 0]))
+        pypto.set_vec_tile_shapes(8, 64)
+        pypto.assemble(part * 2.0, [index * 16, 0], y)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "text"),
+    [
+        (merged, r"vec_nbuffer_setting={-1: 4} at test_planner.py:\d+ in merged is not followed"),
+        (retiled, r"tile shape \[8, 64\] at test_planner.py:\d+ in retiled.*: in the next copy of"),
+        (chained, None),
+    ],
+)
+def test_a_schedule_says_what_it_does_not_follow(kernel: Kernel, text: str | None) -> None:
+    found = kernel.schedule(*given([64, 64], [64, 64])).simplified
+    assert len(found) == (text is not None)
+    assert all(re.match(text or "", each) for each in found)
+
+
 @pypto.frontend.jit
 def large(x: Matrix, y: Matrix) -> None:
     pypto.set_vec_tile_shapes(64, 776)
