@@ -8,7 +8,7 @@ upstream pypto at tag r0.2.0, framework/src.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -159,20 +159,22 @@ class _Reader(RecordedNodes):
         check_release(call, name)
         arguments = (*call.arguments, *call.named.values())
         operands = [self._value(call, each) for each in arguments if isinstance(each, Tensor)]
-        needed, parts = {self._value(call, call.result)} - {*operands}, []
-        for node in reversed(self._nodes[self._checked :]):  # those from the operands to the result
-            if not needed.isdisjoint(node.outputs):
-                parts.append(node)
-                needed |= {*node.inputs} - {*operands}
-        known = {*ROWS[name].opcodes.values(), *_AROUND}
-        if not {each.opcode for each in parts} <= known and not ROWS[name].is_composed:
+        made = {each.opcode for each in self._parts(call, operands, self._checked)}
+        is_known = made <= {*ROWS[name].opcodes.values(), *_AROUND}
+        if not is_known and not ROWS[name].is_composed:
             others = [each for each in arguments if not isinstance(each, Tensor)]
-            self._take_whole(call, name, operands, others, parts)
+            self._take_whole(call, name, operands, others)
         self._checked = len(self._nodes)
 
-    def _take_whole(
-        self, call: Call, name: str, operands: list[int], others: list[Any], parts: list[Node]
-    ) -> None:
+    def _parts(self, call: Call, operands: Sequence[int], first: int) -> Iterator[Node]:
+        """The nodes from a place on that lead from an operation's operands to its result."""
+        needed = {self._value(call, call.result)} - {*operands}
+        for node in reversed(self._nodes[first:]):
+            if not needed.isdisjoint(node.outputs):
+                needed |= {*node.inputs} - {*operands}
+                yield node
+
+    def _take_whole(self, call: Call, name: str, operands: list[int], others: list[Any]) -> None:
         """Replace the nodes of an operation's parts by one of its own opcode."""
         row = ROWS[name]
         kinds = "T" * len(operands)
@@ -181,7 +183,7 @@ class _Reader(RecordedNodes):
         if kinds not in row.opcodes or is_given or len({*map(self._format, operands)}) > 1:
             raise PlanError(f"{name} {call.place}: upstream has other tile operations for it")
         opcode, scalar, function = row.opcodes[kinds], row.implied_scalar, ""
-        for node in parts:
+        for node in self._parts(call, operands, 0):
             self._nodes.remove(node)
             del self._lines[node.outputs[0]], self.wide[node.number]
             if node.opcode == opcode:
