@@ -53,6 +53,8 @@ ENTRIES: Final[Mapping[str, str]] = MappingProxyType(
         "UBOverflow": "ascend_kernels.schedule.planner.ub_overflow",
         "UBOverflowError": "ascend_kernels.schedule.planner.ub_overflow",
         "Verdict": "ascend_kernels.routing.chain_check",
+        "certainty_page": "pypto_cast.kernel.certainty_page",
+        "certainty_tables": "pypto_cast.kernel.certainty_page",
         "fit_report": "pypto_cast.kernel.fit",
         "model_of_file": "pypto_cast.device.device_model",
         "read_schedule": "pypto_cast.upstream.schedule_reader",
@@ -64,7 +66,7 @@ ENTRIES: Final[Mapping[str, str]] = MappingProxyType(
 """The module of each name that stands on the core."""
 _SUBMODULES: Final = ("dialects", "testing")
 """Packages of functions that the user calls; loaded when they are named."""
-_OF_THE_HOUSE: Final = ("model_of_file", "tune_kernel")
+_OF_THE_HOUSE: Final = ("certainty_page", "certainty_tables", "model_of_file", "tune_kernel")
 """Entries that are no names of the package."""
 
 

@@ -16,13 +16,8 @@ from types import MappingProxyType
 from typing import Final, Generic, TypeVar
 
 from pypto_cast.dtypes.data_types import DataType
-from pypto_cast.kernel.certainty_page import (
-    causes_table,
-    certainty_page,
-    choices_table,
-    outputs_table,
-)
 from pypto_cast.kernel.choices import OtherRelease
+from pypto_cast.loading import entry
 from pypto_cast.recording.causes import ROUNDED_TO, WhatIf, applying
 from pypto_cast.recording.causes import Cause as Cause
 from pypto_cast.recording.output_certainty import Array, Bools, certain_by_choice
@@ -193,7 +188,7 @@ class Certainty:
             OSError: the directory cannot be written to, or there is no room.
         """
         check_pages()
-        text = certainty_page(self.outputs, self._title, self.causes)
+        text = entry("certainty_page")(self.outputs, self._title, self.causes)
         with new_file(Path(path), force=replace) as file:
             file.write(text.encode())
 
@@ -238,11 +233,7 @@ class Certainty:
                     ]
                 ),
             ),
-            tables=(
-                outputs_table(self.outputs),
-                causes_table(causes, _HEAVIEST),
-                choices_table(self.choices),
-            ),
+            tables=entry("certainty_tables")(self.outputs, causes, self.choices, _HEAVIEST),
             notes=tuple(printable(text) for text in (self.release_in_words, self.standing) if text),
         )
 

@@ -71,7 +71,17 @@ def certainty_page(
         cells //= 2
 
 
-def outputs_table(outputs: Sequence[OutputCertainty]) -> Table:
+def certainty_tables(
+    outputs: Sequence[OutputCertainty],
+    causes: Mapping[Cause, int],
+    choices: Mapping[Assumption, int],
+    most: int,
+) -> tuple[Table, ...]:
+    """Lay out the outputs, the heaviest causes, and the choices that certain codes rest on."""
+    return _outputs_table(outputs), _causes_table(causes, most), _choices_table(choices)
+
+
+def _outputs_table(outputs: Sequence[OutputCertainty]) -> Table:
     """The share of certain results of each output."""
     return Table(
         key="outputs",
@@ -98,7 +108,7 @@ def outputs_table(outputs: Sequence[OutputCertainty]) -> Table:
     )
 
 
-def causes_table(causes: Mapping[Cause, int], most: int) -> Table:
+def _causes_table(causes: Mapping[Cause, int], most: int) -> Table:
     """The heaviest causes for people, `most` of them."""
     return Table(
         caption=f"Causes, the {min(most, len(causes))} heaviest of {len(causes)}",
@@ -109,7 +119,7 @@ def causes_table(causes: Mapping[Cause, int], most: int) -> Table:
     )
 
 
-def choices_table(choices: Mapping[Assumption, int]) -> Table:
+def _choices_table(choices: Mapping[Assumption, int]) -> Table:
     """The choices that certain results rest on; a result may rest on several."""
     return Table(
         key="choices",
@@ -265,7 +275,7 @@ def _page(
             Report(
                 kind="counts",
                 title="Counts",
-                tables=(outputs_table(outputs), *([choices_table(choices)] if choices else [])),
+                tables=(_outputs_table(outputs), *([_choices_table(choices)] if choices else [])),
             ),
         ),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,12 +15,12 @@ import numpy.typing as npt
 
 from ascend_kernels.schedule.parts import Parameter
 from ascend_kernels.schedule.schedule import Schedule
+from pypto_cast.kernel.certainty import Certainty
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.kernel.scheduled import doubts_told, has_parameters_of
 from pypto_cast.options.context import options
 from pypto_cast.options.releases import RELEASES, ReleaseName
 from pypto_cast.recording.buffers import slices
-from pypto_cast.recording.output_certainty import OutputCertainty
 from pypto_cast.testing.possible import assert_possible
 from simulator.machine.memory import SimulatorFault
 from simulator.numbers.formats import FP32, FloatFormat
@@ -185,41 +186,60 @@ def check(
         for parameter, array in zip(parameters, given, strict=True)
         if parameter in schedule.parameters
     ]
+    shapes = {each.name: array.shape for each, array in zip(parameters, given, strict=True)}
+
+    @functools.cache
+    def bounds() -> Certainty:
+        assert kernel is not None
+        with _as_compiled(schedule, kernel):
+            return kernel.certainty(*(array.copy() for array in given), **(numbers or {}))
+
+    def allowed(name: str) -> Array:
+        return _times_written(bounds(), name, shapes[name])
+
+    expected = None if kernel is None else lambda name: allowed(name) > 0
     try:
-        counts = schedule.times_written(*executed, doubt=doubt)
+        counts = schedule.times_written(*executed, doubt=doubt, expected=expected)
     except SimulatorFault as fault:
         raise ScheduleError(f"{schedule.kernel}: {fault}") from None
     if kernel is None:
         return
-    with _as_compiled(schedule, kernel):
-        bounds = kernel.certainty(*(array.copy() for array in given), **(numbers or {}))
+    outputs = {output.name for output in bounds().outputs}
+    for name in sorted(outputs | counts.keys()):
+        never = np.zeros(shapes[name], np.int64)
+        _check_writes(schedule.kernel, name, counts.get(name, never), allowed(name))
     written = {
         parameter.name: array
         for parameter, array in zip(schedule.parameters, executed, strict=True)
-        if parameter.is_written
+        if parameter.is_written and parameter.name in outputs
     }
+    assert_possible(written, bounds())
+
+
+def _times_written(bounds: Certainty, name: str, shape: tuple[int, ...]) -> Array:
+    """The number of writes of each element of a parameter at tensor level."""
+    found = np.zeros(shape, np.int64)
     for output in bounds.outputs:
-        never = np.zeros(output.values.shape, np.int64)
-        _check_writes(schedule.kernel, output, counts.get(output.name, never))
-    assert_possible(written, bounds)
+        for offset, extent, count in output.writes if output.name == name else ():
+            found[slices(offset, extent)] += count
+    return found
 
 
-def _check_writes(kernel: str, output: OutputCertainty, counts: Array) -> None:
+def _check_writes(kernel: str, output: str, counts: Array, allowed: Array) -> None:
     """Refuse elements that are written more often than at tensor level; earlier writes may go."""
-    allowed = np.zeros(output.values.shape, np.int64)
-    for offset, extent, count in output.writes:
-        allowed[slices(offset, extent)] += count
     often = np.argwhere((counts > allowed) | ((counts == 0) & (allowed > 0)))
     if len(often):
         first = tuple(often[0].tolist())
         raise ScheduleError(
-            f"{kernel}: {len(often)} elements of {output.name} are not written as often as at "
+            f"{kernel}: {len(often)} elements of {output} are not written as often as at "
             f"tensor level, the first at {list(first)}: {counts[first]} times, not {allowed[first]}"
         )
 
 
 def _check_kernel(schedule: Schedule, kernel: Kernel) -> ReleaseName:
     """Return the release of a schedule, or refuse one that is unknown, or of other parameters."""
+    if not isinstance(kernel, Kernel):
+        raise TypeError(f"a kernel is a function under pypto.frontend.jit, not {kernel!r}")
     release = next((name for name in RELEASES if name == schedule.release), None)
     if release is None:
         raise ValueError(

@@ -137,7 +137,9 @@ def compile_kernel(
     }
     with unfinished(target) as making, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        command = [python, "-c", _DRIVER, json.dumps(given)]
+        # It runs in another folder, so that a path is made whole; a symlink stays one: a venv's is.
+        interpreter = os.path.abspath(python) if os.path.dirname(python) else python
+        command = [interpreter, "-c", _DRIVER, json.dumps(given)]
         printed, code = _run(command, folder, seconds)
         (dump,) = sorted(folder.glob("output_*"))[-1:] or (None,)
         if found := _NO_WHEEL.search(printed):

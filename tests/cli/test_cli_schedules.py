@@ -171,11 +171,12 @@ def test_a_kernel_of_a_dump_of_several_is_chosen_by_name(command: Command, tmp_p
 
 
 def test_a_kernel_is_compiled_and_its_file_stays(
-    command: Command, kernel: str, tmp_path: Path
+    command: Command, kernel: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     file = Path(kernel.partition("::")[0])
     before = file.read_text()
-    python = compiler(tmp_path)
+    python = f"./{compiler(tmp_path).name}"
 
     ran = command("compile", kernel, "--python", python, "-o", tmp_path / "kept")
 

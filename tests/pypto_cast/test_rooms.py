@@ -180,6 +180,8 @@ def test_every_entry_is_a_name_of_its_module() -> None:
         (name, module) for module, name in re.findall(r"from ([\w.]+) import (\w+) as \2", block)
     }
     house = {
+        ("certainty_page", "pypto_cast.kernel.certainty_page"),
+        ("certainty_tables", "pypto_cast.kernel.certainty_page"),
         ("model_of_file", "pypto_cast.device.device_model"),
         ("tune_kernel", "pypto_cast.tuning.kernel_search"),
     }

@@ -15,7 +15,11 @@ import pypto_cast as pypto
 from ascend_kernels.schedule import schedule as schedule_module
 from ascend_kernels.schedule.parts import Barrier, Branch, ControlStep, Loop, Renewal, Run
 from ascend_kernels.schedule.schedule import NotExecutedError, Schedule
-from pypto_cast.testing.schedule_checks import assert_schedule_ok, synthetic_arrays
+from pypto_cast.testing.schedule_checks import (
+    ScheduleError,
+    assert_schedule_ok,
+    synthetic_arrays,
+)
 from simulator.machine.memory import SimulatorFault
 from simulator.machine.tasks import TileTask
 
@@ -59,6 +63,22 @@ def test_paths_are_conditions_over_bodies(tmp_path: Path) -> None:
     conditions = [step.condition for step in steps_of(schedule.steps, Branch)]
     assert conditions[0] == ("eq", ("symbol", "index"), 0)
     assert conditions[2] == ("eq", ("symbol", "index"), 2)
+
+
+@pytest.mark.parametrize("rows", [0, 31])
+def test_elements_that_no_iteration_writes_are_judged_by_the_kernel(
+    rows: int, tmp_path: Path
+) -> None:
+    schedule, kernel = schedule_of("loop_paths", tmp_path), kernel_of("loop_paths")
+    x, y = np.ones((2, rows, 64), np.float16)
+
+    assert_schedule_ok(schedule, kernel, [x, y])
+    less = replace(schedule, bodies=tuple(replace(x, tasks=()) for x in schedule.bodies))
+    if rows:
+        with pytest.raises(SimulatorFault, match=r"704 elements of y never written"):
+            schedule.run(x, y)
+        with pytest.raises(ScheduleError, match=r"never written, the first at \[0, 0\]"):
+            assert_schedule_ok(less, kernel, [x, y])
 
 
 def test_a_leaf_where_nothing_runs_is_named(tmp_path: Path) -> None:

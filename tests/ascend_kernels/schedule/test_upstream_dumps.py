@@ -92,6 +92,8 @@ def test_elements_are_written_as_often_as_at_tensor_level(tmp_path: Path) -> Non
     assert_schedule_ok(once, written_twice)
     with pytest.raises(ScheduleError, match=r"65536 elements of y .* at \[0, 0\]: 2 times, not 1"):
         assert_schedule_ok(twice, kernel_of("softmax"))
+    with pytest.raises(TypeError, match=r"a function under pypto\.frontend\.jit, not <function"):
+        assert_schedule_ok(once, lambda x, y: None)
 
 
 def test_an_operation_whose_result_a_call_lists_already_has_no_entry_of_its_own() -> None:

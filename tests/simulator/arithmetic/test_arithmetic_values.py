@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import decimal
+import itertools
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from support.numbers.codes import SEED
 
+from benchmarks import hard_operands
+from simulator.arithmetic.elementary import BOUND, HARD_OPERANDS
 from simulator.arithmetic.evaluation import evaluate
 from simulator.arithmetic.interval import Enclosure, pieces
 from simulator.arithmetic.operation import Fidelity, IntervalRule
@@ -123,21 +128,98 @@ def test_rounded_once(operation: str, name: str) -> None:
     assert checked > 1000
 
 
-@pytest.mark.parametrize("name", WIDTHS)
-@pytest.mark.parametrize("operation", ["exp", "log", "rsqrt"])
-def test_rounded_from_float64(operation: str, name: str) -> None:
-    fmt = WIDTHS[name][0]
+ELEMENTARY = {
+    "exp": decimal.Decimal.exp,
+    "log": decimal.Decimal.ln,
+    "rsqrt": lambda x: 1 / x.sqrt(),
+}
+
+
+HARD_CODES = [*itertools.chain(*HARD_OPERANDS.values())]
+
+
+def drawn(name: str) -> np.ndarray:
     codes = interesting_codes(name, 3000, SEED)
-    found = evaluate(OPERATIONS[operation], [Enclosure(values=codes.view(fmt.dtype))], fmt)
-    function = {"exp": math.exp, "log": math.log, "rsqrt": lambda x: 1 / math.sqrt(x)}[operation]
+    return np.append(codes, np.array(HARD_CODES, np.uint32)) if name == "FP32" else codes
+
+
+@pytest.mark.parametrize(
+    ("name", "codes"),
+    [
+        pytest.param("FP32", drawn, id="FP32"),
+        pytest.param("FP16", drawn, id="FP16"),
+        pytest.param(
+            "FP32",
+            lambda _: np.arange(1 << 16, dtype=np.uint32) << np.uint32(16),
+            marks=pytest.mark.exhaustive,
+            id="all-BF16",
+        ),
+        pytest.param(
+            "FP16",
+            lambda _: np.arange(1 << 16, dtype=np.uint16),
+            marks=pytest.mark.exhaustive,
+            id="all-FP16",
+        ),
+    ],
+)
+@pytest.mark.parametrize("operation", ELEMENTARY)
+def test_elementary_functions_round_once(
+    operation: str, name: str, codes: Callable[[str], np.ndarray]
+) -> None:
+    given = codes(name)
+    operands = given.view(WIDTHS[name][0].dtype)
+    found = evaluate(OPERATIONS[operation], [Enclosure(values=operands)], WIDTHS[name][0])
     checked = 0
-    for x, z in zip(codes.view(fmt.dtype).tolist(), found.values, strict=True):
-        if math.isfinite(x) and (x > 0 or operation == "exp") and x < 700:
-            wanted = nearest(Fraction(function(x)), function(x) < 0, name)
-            low, high = wanted - 1, wanted + 1  # libm's last bit may tip a tie
-            assert low <= int(z.view(codes.dtype)) <= high
-            checked += int(z.view(codes.dtype)) == wanted
+    with decimal.localcontext() as context:
+        context.prec = 120
+        for x, z in zip(operands.tolist(), found.values.view(given.dtype).tolist(), strict=True):
+            if abs(x) < 200 if operation == "exp" else 0 < x < math.inf:
+                exact = ELEMENTARY[operation](decimal.Decimal(x))
+                assert z == nearest(Fraction(exact), exact < 0, name), (x, hex(z))
+                checked += 1
     assert checked > 600
+
+
+@pytest.mark.parametrize("operation", ["exp", "log"])
+def test_the_loop_of_numpy_decides_no_bit(monkeypatch: pytest.MonkeyPatch, operation: str) -> None:
+    operands = drawn("FP32").view(np.float32)
+    given = [Enclosure(values=operands)]
+    right = evaluate(OPERATIONS[operation], given, FP32).values.view(np.uint32)
+    loop = getattr(np, operation)
+
+    def planted(off: int) -> Callable[..., None]:
+        def worse(x: np.ndarray, *, out: np.ndarray, **_: object) -> None:
+            near = loop(x, dtype=np.float64)
+            moved = near.view(np.int64) + off * (np.isfinite(near) & (near != 0))
+            np.copyto(out, moved.view(np.float64), casting="unsafe")
+
+        return worse
+
+    wrong = 0
+    for off in (-4, -3, 3, 4):
+        monkeypatch.setattr(np, operation, planted(off))
+        found = evaluate(OPERATIONS[operation], given, FP32).values.view(np.uint32)
+        np.testing.assert_array_equal(found, right)
+        rounded = np.empty_like(operands)
+        with np.errstate(all="ignore"):
+            planted(off)(operands, out=rounded)
+        wrong += np.count_nonzero((rounded.view(np.uint32) != right) & ~np.isnan(rounded))
+    assert wrong > 0
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("operation", ELEMENTARY)
+def test_float64_decides_all_other_operands(operation: str) -> None:
+    half = hard_operands.undecided(
+        operation, np.arange(1 << 16, dtype=np.uint16).view(np.float16), np.float16
+    )
+    assert half.size == 0
+    hard = hard_operands.hard_operands(operation, BOUND / 2)
+    found = evaluate(OPERATIONS[operation], [Enclosure(values=hard)], FP32).values
+    exact = [hard_operands.exact(operation, x, np.float32) for x in hard.tolist()]
+    np.testing.assert_array_equal(found, exact)
+    if operation != "rsqrt":
+        assert {*hard.view(np.uint32).tolist()} <= {*HARD_CODES}
 
 
 @pytest.mark.parametrize("mode", ["round", "floor", "ceil", "trunc"])
