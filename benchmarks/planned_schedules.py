@@ -35,7 +35,7 @@ from typing import Final
 import numpy as np
 
 import pypto_cast as pypto
-from ascend_kernels.schedule.planner.tile_graph import PlanError
+from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError
 from ascend_kernels.schedule.reader.upstream_dump import CHIP, DumpError
 from ascend_kernels.schedule.schedule import RELEASE, Schedule
 from ascend_kernels.schedule.schedule_differences import PARTS, differences, has_spill

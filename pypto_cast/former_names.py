@@ -28,7 +28,7 @@ MOVED: Final = {
     "pages.markup": "report.page",
     "pages.notebook_tables": "report.notebook",
     "pages.atlas_page": "routes.atlas_page",
-    "pages.certainty_page": "kernel.certainty_page",
+    "pages.certainty_page": "kernel.reports.certainty_page",
     "pages.checkpoint_page": "checkpoints.checkpoint_report",
     "upstream.hints": "options.hints",
     "upstream.releases": "options.releases",

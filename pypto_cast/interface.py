@@ -34,9 +34,9 @@ from pypto_cast.kernel.loops import is_loop_end as is_loop_end
 from pypto_cast.kernel.loops import loop as loop
 from pypto_cast.kernel.loops import loop_unroll as loop_unroll
 from pypto_cast.kernel.scheduled import UnplannedKernelWarning as UnplannedKernelWarning
-from pypto_cast.kernel.views import assemble as assemble
-from pypto_cast.kernel.views import view as view
 from pypto_cast.operations import *
+from pypto_cast.operations.views import assemble as assemble
+from pypto_cast.operations.views import view as view
 from pypto_cast.options.context import Options as Options
 from pypto_cast.options.context import get_vec_tile_shapes as get_vec_tile_shapes
 from pypto_cast.options.context import options as options
@@ -110,7 +110,7 @@ from tiling.plan import TileShapeWarning as TileShapeWarning
 
 if _typing.TYPE_CHECKING:  # entries of `pypto_cast.loading`
     from ascend_kernels.routing.chain_check import Verdict as Verdict
-    from ascend_kernels.schedule.planner.tile_graph import PlanError as PlanError
+    from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError as PlanError
     from ascend_kernels.schedule.planner.ub_overflow import UBOverflow as UBOverflow
     from ascend_kernels.schedule.planner.ub_overflow import UBOverflowError as UBOverflowError
     from ascend_kernels.schedule.schedule import EventReuseWarning as EventReuseWarning
@@ -119,7 +119,7 @@ if _typing.TYPE_CHECKING:  # entries of `pypto_cast.loading`
     from pypto_cast.kernel.fit import FitChange as FitChange
     from pypto_cast.kernel.fit import FitReport as FitReport
     from pypto_cast.kernel.fit import fit_report as fit_report
-    from pypto_cast.kernel.schedule_diff import ScheduleDiff as ScheduleDiff
+    from pypto_cast.kernel.reports.schedule_diff import ScheduleDiff as ScheduleDiff
     from pypto_cast.kernel.task_estimate import TaskEstimate as TaskEstimate
     from pypto_cast.kernel.tuned_kernel import TunedKernel as TunedKernel
     from pypto_cast.routes.cast_routes import Route as Route

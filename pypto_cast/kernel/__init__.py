@@ -1,1 +1,1 @@
-"""Kernels: jit, loop, view and assemble, and their certainty."""
+"""Kernels: jit and loop, their schedules, costs and certainty."""

@@ -21,15 +21,15 @@ from typing import Any, Final
 from ascend_kernels.schedule.planner.ub_overflow import UBOverflow, UBOverflowError
 from ascend_kernels.schedule.schedule import Schedule
 from pypto_cast.call_sites import silenced
-from pypto_cast.kernel.jit import Kernel
-from pypto_cast.kernel.kernel_source import names_assigned
-from pypto_cast.kernel.statement_order import (
+from pypto_cast.kernel.graph.statement_order import (
     moved,
     moved_beside,
     statement_place,
     statements,
     taken_in_order,
 )
+from pypto_cast.kernel.jit import Kernel
+from pypto_cast.kernel.kernel_source import names_assigned
 from pypto_cast.kernel.tile_choice import (
     TileCall,
     largest_extents,

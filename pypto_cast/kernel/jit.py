@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ascend_kernels import npu
-from ascend_kernels.npu import RunMode
 from pypto_cast.call_sites import Place, asked_at, silenced, warn_caller, warnings_held
 from pypto_cast.cast.npu import HostCopies
 from pypto_cast.dtypes.data_types import TileOpFormat
-from pypto_cast.kernel.call_arguments import inner, outermost
 from pypto_cast.kernel.certainty import Certainty, Remedy, announce, remedies
 from pypto_cast.kernel.choices import (
     OtherRelease,
@@ -26,6 +24,8 @@ from pypto_cast.kernel.choices import (
 from pypto_cast.kernel.kernel_source import (
     Releases,
     Signature,
+    inner,
+    outermost,
     parsed,
     reassigned,
     refused_statements,
@@ -55,7 +55,7 @@ from simulator.numbers import float_environment
 from tiling.plan import TilePlan
 
 if TYPE_CHECKING:  # loaded when a schedule is asked for
-    from ascend_kernels.schedule.planner.tile_graph import KernelGraphs, TileGraph
+    from ascend_kernels.schedule.planner.tiles.tile_graph import KernelGraphs, TileGraph
     from ascend_kernels.schedule.schedule import Schedule
     from pypto_cast.kernel.task_estimate import TaskEstimate
     from pypto_cast.kernel.tuned_kernel import TunedKernel
@@ -85,14 +85,14 @@ class JitOptions:
         return {name: getattr(self, name) for name in self.__slots__ if name in GROUPS}
 
     @property
-    def run_mode(self) -> RunMode:
+    def run_mode(self) -> npu.RunMode:
         """The place where the kernel runs: SIM unless `runtime_options` say otherwise.
 
         Raises:
             ValueError: no run mode.
         """
-        mode = (self.runtime_options or {}).get("run_mode", RunMode.SIM)
-        return mode if isinstance(mode, RunMode) else RunMode(mode)
+        mode = (self.runtime_options or {}).get("run_mode", npu.RunMode.SIM)
+        return mode if isinstance(mode, npu.RunMode) else npu.RunMode(mode)
 
 
 class Kernel:
@@ -128,7 +128,7 @@ class Kernel:
             UpstreamRefusalError: it assigns to a tensor parameter; or, under
                 `options(strict=True)`, what else upstream refuses.
             SimulatorFault, NotExecutedError: under `options(schedule=...)`; see `Schedule.run`.
-            NpuError: the kernel runs on an NPU (it asks for RunMode.NPU, and a device answers) and
+            NpuError: the kernel runs on an NPU (it asks for npu.RunMode.NPU, and a device answers) and
                 the library for it is not built, or a cast is none that the device does. Where no
                 device answers it runs in the simulator, and a log line says why.
 
@@ -144,16 +144,16 @@ class Kernel:
                 self._run(outer, arguments, named, is_nested=True)
             return
         own = self._recording(bounds=tally.is_counting() and current().schedule is None)
-        run_mode = npu.find().run_mode if self.run_mode is RunMode.NPU else RunMode.SIM
+        run_mode = npu.find().run_mode if self.run_mode is npu.RunMode.NPU else npu.RunMode.SIM
         copies = HostCopies()
-        if run_mode is RunMode.NPU:
+        if run_mode is npu.RunMode.NPU:
             npu.load()
             arguments = tuple(copies.of(value) for value in arguments)
             named = {name: copies.of(value) for name, value in named.items()}
         with recording.running(own), running_on(run_mode):
             self._run(own, arguments, named)
             outputs = self._outputs(own) if own.bounds else ()
-            if own.bounds and run_mode is RunMode.SIM:
+            if own.bounds and run_mode is npu.RunMode.SIM:
                 outputs, _ = self._judged(outputs, own, arguments, named)
             with held_back():
                 changed = own.commit()
@@ -317,7 +317,7 @@ class Kernel:
 
     def _graphs_of(self, recorded: Recording, calls: Sequence[Any]) -> KernelGraphs:
         """The graphs of a recording's events, or of those in their place."""
-        from pypto_cast.kernel.tensor_graph import tensor_graphs
+        from pypto_cast.kernel.graph.tensor_graph import tensor_graphs
 
         count = len(self._signature.tensors)
         with recording.running(recorded):
@@ -335,7 +335,7 @@ class Kernel:
                 moment than it holds; names operation and line. Or options that a schedule does not
                 follow. Nothing is planned in part.
         """
-        from pypto_cast.kernel.schedule_report import with_notebook
+        from pypto_cast.kernel.reports.schedule_report import with_notebook
 
         return with_notebook(self._planned(arguments, named)[0])
 
@@ -363,7 +363,7 @@ class Kernel:
     ) -> tuple[Recording, TensorForms]:
         """The recording of a call that is to be planned, and format and shape of its tensors."""
         from ascend_kernels.schedule.planner.kernel_plan import check_shapes
-        from pypto_cast.kernel.loop_runs import recorded_for_plan
+        from pypto_cast.kernel.graph.loop_runs import recorded_for_plan
 
         check_options(self._signature)
         for name, annotation in self._signature.tensors.items():
@@ -418,7 +418,7 @@ class Kernel:
             UnplannedKernelWarning: none is planned.
         """
         settings = current()
-        if settings.fidelity != "instructions" or settings.run_mode is RunMode.NPU:
+        if settings.fidelity != "instructions" or settings.run_mode is npu.RunMode.NPU:
             return False
         with warnings_held() as give:
             try:
@@ -575,7 +575,7 @@ def jit(
     Args:
         function: its tensor parameters come first, annotated `pypto.Tensor[[shape], dtype]`.
         settings: upstream's options; what is called `..._options` is a dict. The default is
-            `runtime_options={"run_mode": pypto.RunMode.SIM}`; the others change no bit and are kept
+            `runtime_options={"run_mode": pypto.npu.RunMode.SIM}`; the others change no bit and are kept
             for upstream.
 
     Raises:

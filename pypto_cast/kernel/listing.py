@@ -64,7 +64,7 @@ class KernelProgram:
             ValueError: casts of INT4, or under `options(inf_nan_mode=False)`.
         """
         from ascend_kernels.schedule.cast_schedule import cast_schedule
-        from pypto_cast.kernel.schedule_report import with_notebook
+        from pypto_cast.kernel.reports.schedule_report import with_notebook
 
         return tuple(
             with_notebook(cast_schedule(each.program, PurePath(each.file).name, each.line))

@@ -24,7 +24,7 @@ from ascend_kernels.schedule.body_runs import body_runs
 from ascend_kernels.schedule.line_work import line_work
 from ascend_kernels.schedule.planner.cycle_bound import LATENCIES, CycleBound
 from ascend_kernels.schedule.planner.kernel_plan import planned_schedule
-from ascend_kernels.schedule.planner.tile_graph import KernelGraphs, PlanError
+from ascend_kernels.schedule.planner.tiles.tile_graph import KernelGraphs, PlanError
 from ascend_kernels.schedule.schedule import Schedule
 from ascend_kernels.schedule.simulated_cycles import simulated_cycles
 from ascend_kernels.schedule.task_times import MODEL, schedule_cycles, task_times

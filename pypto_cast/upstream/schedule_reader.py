@@ -13,7 +13,7 @@ from typing import Final
 from ascend_kernels.schedule.reader.upstream_dump import read_dump
 from ascend_kernels.schedule.schedule import RELEASE, Schedule
 from pypto_cast.dtypes.data_types import DataType
-from pypto_cast.kernel.schedule_report import with_notebook
+from pypto_cast.kernel.reports.schedule_report import with_notebook
 
 _FORMATS: Final = MappingProxyType(
     {int(dtype): dtype.format for dtype in DataType if dtype.format is not None}

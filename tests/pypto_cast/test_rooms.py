@@ -17,7 +17,7 @@ import pytest
 from support.environment.sources import ROOT
 
 import pypto_cast as pypto
-from ascend_kernels.schedule.planner.tile_graph import TileGraph
+from ascend_kernels.schedule.planner.tiles.tile_graph import TileGraph
 from pypto_cast.loading import ENTRIES, entry
 
 
@@ -158,8 +158,8 @@ def test_what_stands_on_the_core_is_loaded_when_it_is_used(tmp_path: Path) -> No
         "loaded = [m for m in sys.modules if m.startswith('pypto_cast.')]\n"
         "assert not [m for m in loaded if m.split('.')[1] in on_the_core], loaded\n"
         "planned = [m for m in sys.modules if m.startswith('ascend_kernels.schedule')]\n"
-        "assert not planned and 'pypto_cast.kernel.tensor_graph' not in sys.modules, planned\n"
-        "assert p.PlanError.__module__ == 'ascend_kernels.schedule.planner.tile_graph'\n"
+        "assert not planned and 'pypto_cast.kernel.graph' not in sys.modules, planned\n"
+        "assert p.PlanError.__module__ == 'ascend_kernels.schedule.planner.tiles.tile_graph'\n"
         "from pypto_cast import tune\n"
         "assert tune is p.tune is sys.modules['pypto_cast.tuning.tune'].tune\n"
         "assert p.Route.__module__ == 'pypto_cast.routes.cast_routes'\n"
@@ -180,8 +180,8 @@ def test_every_entry_is_a_name_of_its_module() -> None:
         (name, module) for module, name in re.findall(r"from ([\w.]+) import (\w+) as \2", block)
     }
     house = {
-        ("certainty_page", "pypto_cast.kernel.certainty_page"),
-        ("certainty_tables", "pypto_cast.kernel.certainty_page"),
+        ("certainty_page", "pypto_cast.kernel.reports.certainty_page"),
+        ("certainty_tables", "pypto_cast.kernel.reports.certainty_page"),
         ("model_of_file", "pypto_cast.device.device_model"),
         ("tune_kernel", "pypto_cast.tuning.kernel_search"),
     }

@@ -29,7 +29,7 @@ from typing import Final
 import numpy as np
 
 from ascend_kernels.schedule.body_runs import NO_EXTENTS, body_runs
-from ascend_kernels.schedule.planner.tile_graph import (
+from ascend_kernels.schedule.planner.tiles.tile_graph import (
     Attributes,
     KernelGraphs,
     Memory,

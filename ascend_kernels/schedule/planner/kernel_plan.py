@@ -20,17 +20,17 @@ from ascend_kernels.schedule.parts import (
     Task,
     numbers_read,
 )
-from ascend_kernels.schedule.planner.addresses import Copy
-from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
-from ascend_kernels.schedule.planner.leaf_plan import PlannedLeaf, plan_leaf
+from ascend_kernels.schedule.planner.leaves.addresses import Copy
+from ascend_kernels.schedule.planner.leaves.leaf_graph import LeafGraph
+from ascend_kernels.schedule.planner.leaves.leaf_plan import PlannedLeaf, plan_leaf
 from ascend_kernels.schedule.planner.subgraphs import TiledKernel
-from ascend_kernels.schedule.planner.tile_graph import (
+from ascend_kernels.schedule.planner.tiled_kernel import tiled_kernel
+from ascend_kernels.schedule.planner.tiles.tile_graph import (
     KernelGraphs,
     PlanError,
     TileGraph,
     producers,
 )
-from ascend_kernels.schedule.planner.tiled_kernel import tiled_kernel
 from ascend_kernels.schedule.schedule import PLANNER, Schedule
 from simulator.numbers.formats import Format
 from tiling.chips import Chip

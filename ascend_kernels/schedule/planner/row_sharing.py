@@ -15,10 +15,10 @@ from itertools import accumulate, groupby
 from typing import Final
 
 from ascend_kernels.schedule.parts import Access, Task, TileOperand
-from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
-from ascend_kernels.schedule.planner.partition import MANY
+from ascend_kernels.schedule.planner.leaves.leaf_graph import LeafGraph
 from ascend_kernels.schedule.planner.subgraphs import TiledKernel
-from ascend_kernels.schedule.planner.tile_graph import TileGraph, TileTensor
+from ascend_kernels.schedule.planner.tiles.partition import MANY
+from ascend_kernels.schedule.planner.tiles.tile_graph import TileGraph, TileTensor
 
 _PLANNED: Final = (MANY, MANY + 1, MANY + 2)
 """The rows that are planned: from so many on, no rule of merging depends on their number."""

@@ -21,9 +21,9 @@ from ascend_kernels.schedule.parts import (
     TileOperand,
     TileOperation,
 )
-from ascend_kernels.schedule.planner.leaf_graph import LeafGraph, operation_cycles
-from ascend_kernels.schedule.planner.open_extents import GIVES_EXTENTS, inferred
-from ascend_kernels.schedule.planner.tile_graph import (
+from ascend_kernels.schedule.planner.leaves.leaf_graph import LeafGraph, operation_cycles
+from ascend_kernels.schedule.planner.tiles.open_extents import GIVES_EXTENTS, inferred
+from ascend_kernels.schedule.planner.tiles.tile_graph import (
     BLOCK_BYTES,
     Memory,
     Node,
@@ -36,7 +36,7 @@ from ascend_kernels.schedule.planner.tile_graph import (
     place_of,
     producers,
 )
-from ascend_kernels.schedule.planner.tile_views import alive
+from ascend_kernels.schedule.planner.tiles.tile_views import alive
 from simulator.machine.tile_opcodes import TILE_OPCODES
 from tiling.grid import Shape
 from tiling.ub import round_up

@@ -10,20 +10,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from ascend_kernels.schedule.planner.handovers import pass_through_gm
-from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
-from ascend_kernels.schedule.planner.partition import partition
+from ascend_kernels.schedule.planner.leaves.leaf_graph import LeafGraph
 from ascend_kernels.schedule.planner.row_sharing import with_shared_rows
 from ascend_kernels.schedule.planner.subgraphs import (
     TiledKernel,
     eliminate_common,
     split,
 )
-from ascend_kernels.schedule.planner.task_numbering import merge_alike, number_by_depth
-from ascend_kernels.schedule.planner.tile_cutting import cut
-from ascend_kernels.schedule.planner.tile_graph import TileGraph
-from ascend_kernels.schedule.planner.tile_reshapes import split_reshapes
-from ascend_kernels.schedule.planner.tile_views import (
+from ascend_kernels.schedule.planner.tiles.handovers import pass_through_gm
+from ascend_kernels.schedule.planner.tiles.partition import partition
+from ascend_kernels.schedule.planner.tiles.task_numbering import merge_alike, number_by_depth
+from ascend_kernels.schedule.planner.tiles.tile_cutting import cut
+from ascend_kernels.schedule.planner.tiles.tile_graph import TileGraph
+from ascend_kernels.schedule.planner.tiles.tile_reshapes import split_reshapes
+from ascend_kernels.schedule.planner.tiles.tile_views import (
     drop_whole_views,
     duplicate_views,
     merge_views,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ascend_kernels.schedule.planner.tile_graph import PlanError
+from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError
 from simulator.numbers.formats import Format
 from tiling.grid import Shape
 

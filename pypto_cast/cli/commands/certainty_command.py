@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, cast, get_args
 import numpy as np
 import typer
 
-from ascend_kernels.schedule.planner.tile_graph import PlanError
+from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError
 from pypto_cast.cli.app import Facts, Force, Json, NpuOnCpu, ReplaceInstalled
 from pypto_cast.dtypes.data_types import DataType, numpy_dtype
 from pypto_cast.kernel.certainty import Remedy

@@ -29,7 +29,7 @@ from pypto_cast.cli.commands.compile_command import (
 )
 from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.kernel.jit import Kernel
-from pypto_cast.kernel.schedule_report import counted, figures
+from pypto_cast.kernel.reports.schedule_report import counted, figures
 from pypto_cast.options.context import current, options
 from pypto_cast.options.releases import RELEASE_NAMES, ReleaseName
 from pypto_cast.report import terminal

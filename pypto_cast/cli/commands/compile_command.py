@@ -13,7 +13,7 @@ from pypto_cast.cli.app import Json
 from pypto_cast.cli.commands.certainty_command import SEPARATOR, kernel_named
 from pypto_cast.dtypes.data_types import ROW_OF, DataType
 from pypto_cast.kernel.jit import Kernel
-from pypto_cast.kernel.schedule_report import counted, figures
+from pypto_cast.kernel.reports.schedule_report import counted, figures
 from pypto_cast.report import terminal
 from pypto_cast.report.report import Report, plain
 from pypto_cast.report.text_format import shape_named

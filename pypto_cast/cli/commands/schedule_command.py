@@ -25,8 +25,8 @@ from pypto_cast.cli.commands.certainty_command import (
 from pypto_cast.cli.commands.compile_command import Inputs, Shapes, declared_of
 from pypto_cast.kernel.fit import FitReport, fit_report
 from pypto_cast.kernel.jit import Kernel
-from pypto_cast.kernel.schedule_diff import ScheduleDiff
-from pypto_cast.kernel.schedule_report import schedule_report
+from pypto_cast.kernel.reports.schedule_diff import ScheduleDiff
+from pypto_cast.kernel.reports.schedule_report import schedule_report
 from pypto_cast.kernel.tile_choice import replaced_tiles, tile_calls
 from pypto_cast.options.context import options
 from pypto_cast.options.releases import RELEASE_NAMES, ReleaseName

@@ -12,7 +12,7 @@ import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX, resolve
 from ascend_kernels.program import lower
 from ascend_kernels.schedule.cast_schedule import cast_schedule
-from ascend_kernels.schedule.planner.addresses import with_lives
+from ascend_kernels.schedule.planner.leaves.addresses import with_lives
 from ascend_kernels.schedule.schedule import Schedule
 from ascend_kernels.vector_work import element_bits
 from simulator.machine.execute import execute

@@ -10,18 +10,18 @@ from support.programs.leaf_dumps import UB_BYTES, DumpedLeaf, leaves_of
 from support.programs.upstream_dumps import NAMES, unpacked
 
 from ascend_kernels.schedule.parts import Leaf, TileOperand, TileOperation
-from ascend_kernels.schedule.planner.addresses import issued
-from ascend_kernels.schedule.planner.issues import Issues
-from ascend_kernels.schedule.planner.leaf_graph import LeafGraph, operation_cycles
-from ascend_kernels.schedule.planner.leaf_plan import plan_leaf
-from ascend_kernels.schedule.planner.order import first_order
-from ascend_kernels.schedule.planner.shared_buffers import (
+from ascend_kernels.schedule.planner.leaves.addresses import issued
+from ascend_kernels.schedule.planner.leaves.issues import Issues
+from ascend_kernels.schedule.planner.leaves.leaf_graph import LeafGraph, operation_cycles
+from ascend_kernels.schedule.planner.leaves.leaf_plan import plan_leaf
+from ascend_kernels.schedule.planner.leaves.order import first_order
+from ascend_kernels.schedule.planner.leaves.shared_buffers import (
     allocation_order,
     hash_order,
     with_shared_buffers,
 )
-from ascend_kernels.schedule.planner.spills import Spills
-from ascend_kernels.schedule.planner.syncs import with_syncs
+from ascend_kernels.schedule.planner.leaves.spills import Spills
+from ascend_kernels.schedule.planner.leaves.syncs import with_syncs
 from simulator.numbers.formats import FP16, FP32, Format
 from tiling.free_space import FreeSpace
 

@@ -21,7 +21,7 @@ from support.programs.upstream_dumps import (
 import pypto_cast as pypto
 from ascend_kernels.schedule.parts import Body, Leaf, Loop
 from ascend_kernels.schedule.planner import kernel_plan
-from ascend_kernels.schedule.planner.tile_graph import PlanError
+from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError
 from ascend_kernels.schedule.reader.upstream_dump import CHIP
 from ascend_kernels.schedule.schedule import Schedule
 from ascend_kernels.schedule.schedule_differences import (
@@ -32,7 +32,7 @@ from ascend_kernels.schedule.schedule_differences import (
     tasks_of,
 )
 from pypto_cast.kernel.jit import Kernel
-from pypto_cast.kernel.schedule_report import schedule_report
+from pypto_cast.kernel.reports.schedule_report import schedule_report
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 

@@ -10,7 +10,7 @@ from support.programs.upstream_dumps import NAMES, kernel_of
 import pypto_cast as pypto
 from ascend_kernels.schedule.planner import row_sharing, tiled_kernel
 from ascend_kernels.schedule.planner.subgraphs import TiledKernel
-from ascend_kernels.schedule.planner.tile_graph import PlanError, TileGraph
+from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError, TileGraph
 from pypto_cast.kernel.jit import Kernel
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

@@ -14,10 +14,10 @@ from support.programs.upstream_dumps import DUMPS, NAMES, kernel_of, unpacked
 
 import pypto_cast as pypto
 from ascend_kernels.schedule.parts import Body
-from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
+from ascend_kernels.schedule.planner.leaves.leaf_graph import LeafGraph
 from ascend_kernels.schedule.planner.subgraphs import TiledKernel
-from ascend_kernels.schedule.planner.tile_graph import PlanError
 from ascend_kernels.schedule.planner.tiled_kernel import tiled_kernel
+from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError
 from pypto_cast.kernel.jit import Kernel
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

@@ -24,7 +24,7 @@ from pypto_cast.kernel.certainty import (
     announce,
     observed_by,
 )
-from pypto_cast.kernel.certainty_page import MOST_BYTES, certainty_page
+from pypto_cast.kernel.reports.certainty_page import MOST_BYTES, certainty_page
 from pypto_cast.report.report import document
 
 
@@ -348,9 +348,9 @@ def test_a_page_stays_below_its_limit(dtype: Any, tmp_path: Path) -> None:
 def test_a_page_over_its_limit_gets_larger_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     output = scattered((100, 80), 1.0)
     before = page(output)
-    monkeypatch.setattr("pypto_cast.kernel.certainty_page.MOST_BYTES", len(before.encode()))
+    monkeypatch.setattr("pypto_cast.kernel.reports.certainty_page.MOST_BYTES", len(before.encode()))
     assert page(output) == before
-    monkeypatch.setattr("pypto_cast.kernel.certainty_page.MOST_BYTES", len(before) // 2)
+    monkeypatch.setattr("pypto_cast.kernel.reports.certainty_page.MOST_BYTES", len(before) // 2)
     after = page(output)
     assert len(after) <= len(before) // 2
     assert figures(after)["pictures"][0]["cells"][0][2] > 1

@@ -16,7 +16,7 @@ from support.environment.command import Command, command
 
 import pypto_cast as pypto
 from pypto_cast.kernel import fit
-from pypto_cast.kernel import statement_order as order
+from pypto_cast.kernel.graph import statement_order as order
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.kernel.tile_choice import replaced_tiles
 from pypto_cast.testing import FitError, assert_fits

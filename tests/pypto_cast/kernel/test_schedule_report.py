@@ -22,7 +22,7 @@ from ascend_kernels.schedule.task_times import (
     simulated_task_times,
     task_times,
 )
-from pypto_cast.kernel.schedule_report import schedule_report
+from pypto_cast.kernel.reports.schedule_report import schedule_report
 from pypto_cast.report.figure import Figure
 from pypto_cast.report.report import Report, document
 

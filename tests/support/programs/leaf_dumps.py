@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ascend_kernels.schedule.parts import COPIES, Leaf, TileOperand, TileOperation
-from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
+from ascend_kernels.schedule.planner.leaves.leaf_graph import LeafGraph
 from ascend_kernels.schedule.reader.dump_leaves import LeafReader, entries_of
 from ascend_kernels.schedule.reader.upstream_dump import CHIP, FIRST_LEAVES, LAST_PASS
 from pypto_cast.dtypes.data_types import DataType

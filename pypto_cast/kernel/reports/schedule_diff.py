@@ -12,8 +12,8 @@ from ascend_kernels.schedule.schedule import Schedule
 from ascend_kernels.schedule.schedule_differences import PARTS, differences
 from ascend_kernels.schedule.simulated_cycles import STANDING
 from ascend_kernels.schedule.task_times import simulated_task_times
-from pypto_cast.kernel.task_timeline import timeline_part
-from pypto_cast.kernel.ub_picture import ub_part
+from pypto_cast.kernel.reports.task_timeline import timeline_part
+from pypto_cast.kernel.reports.ub_picture import ub_part
 from pypto_cast.report.notebook import notebook_html
 from pypto_cast.report.report import Column, Fact, Report, Table, columns, plain
 

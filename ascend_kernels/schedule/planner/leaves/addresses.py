@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ascend_kernels.schedule.parts import COPIES, Buffer, TileOperand, TileOperation, lives
-from ascend_kernels.schedule.planner.issues import Issue, Issues, Tensor, views_of
-from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
-from ascend_kernels.schedule.planner.order import OrderEntry
-from ascend_kernels.schedule.planner.spills import Spills
+from ascend_kernels.schedule.planner.leaves.issues import Issue, Issues, Tensor, views_of
+from ascend_kernels.schedule.planner.leaves.leaf_graph import LeafGraph
+from ascend_kernels.schedule.planner.leaves.order import OrderEntry
+from ascend_kernels.schedule.planner.leaves.spills import Spills
 from ascend_kernels.schedule.planner.ub_overflow import UBOverflowError
 from ascend_kernels.schedule.scalars import Scalar
 from tiling.free_space import FreeSpace

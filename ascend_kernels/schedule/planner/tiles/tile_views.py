@@ -9,7 +9,7 @@ import math
 from dataclasses import replace
 from typing import Final
 
-from ascend_kernels.schedule.planner.tile_graph import (
+from ascend_kernels.schedule.planner.tiles.tile_graph import (
     Attributes,
     Memory,
     Node,

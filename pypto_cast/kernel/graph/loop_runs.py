@@ -17,7 +17,7 @@ from ascend_kernels.schedule.parts import (
     Run,
     Scalars,
 )
-from ascend_kernels.schedule.planner.tile_graph import PlanError
+from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError
 from ascend_kernels.schedule.scalars import Scalar, calculation
 from pypto_cast.call_sites import silenced
 from pypto_cast.operations.scalar_operands import Constant

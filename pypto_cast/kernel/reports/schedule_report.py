@@ -10,8 +10,8 @@ from ascend_kernels.schedule.line_work import LineWork, buffer_owner, line_work
 from ascend_kernels.schedule.schedule import Schedule, shown_in_notebooks
 from ascend_kernels.schedule.simulated_cycles import STANDING, leaf_cycles
 from ascend_kernels.schedule.task_times import simulated_task_times
-from pypto_cast.kernel.task_timeline import timeline_part
-from pypto_cast.kernel.ub_picture import ub_part
+from pypto_cast.kernel.reports.task_timeline import timeline_part
+from pypto_cast.kernel.reports.ub_picture import ub_part
 from pypto_cast.report.notebook import notebook_html
 from pypto_cast.report.report import Column, Fact, Report, Table, Words, columns, headed, plain
 from pypto_cast.report.text_format import plural

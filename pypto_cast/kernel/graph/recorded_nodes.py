@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from ascend_kernels.schedule.parts import Scalars
-from ascend_kernels.schedule.planner.open_extents import of_result
-from ascend_kernels.schedule.planner.tile_graph import (
+from ascend_kernels.schedule.planner.tiles.open_extents import of_result
+from ascend_kernels.schedule.planner.tiles.tile_graph import (
     Attributes,
     Node,
     PlanError,
@@ -22,7 +22,7 @@ from ascend_kernels.schedule.planner.tile_graph import (
     exchanged,
 )
 from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
-from pypto_cast.kernel.loop_runs import Slots
+from pypto_cast.kernel.graph.loop_runs import Slots
 from pypto_cast.operations.operation_rows import ROWS
 from pypto_cast.operations.scalar_operands import Constant, is_element
 from pypto_cast.options.releases import RELEASES, ReleaseName

@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from ascend_kernels.schedule.parts import Scalars
-from ascend_kernels.schedule.planner.tile_cutting import overlap
-from ascend_kernels.schedule.planner.tile_graph import (
+from ascend_kernels.schedule.planner.tiles.tile_cutting import overlap
+from ascend_kernels.schedule.planner.tiles.tile_graph import (
     Attributes,
     KernelGraphs,
     Memory,
@@ -25,10 +25,10 @@ from ascend_kernels.schedule.planner.tile_graph import (
     whole_copy,
 )
 from ascend_kernels.schedule.scalars import constant, distance, text
-from pypto_cast.kernel.auto_cast import auto_cast, check_release
+from pypto_cast.kernel.graph.auto_cast import auto_cast, check_release
+from pypto_cast.kernel.graph.loop_runs import CalledRun, Slots, runs_of
+from pypto_cast.kernel.graph.recorded_nodes import RecordedNodes
 from pypto_cast.kernel.kernel_source import named_at_end, names_assigned
-from pypto_cast.kernel.loop_runs import CalledRun, Slots, runs_of
-from pypto_cast.kernel.recorded_nodes import RecordedNodes
 from pypto_cast.operations.operation_rows import ROWS
 from pypto_cast.options.hints import GROUPS
 from pypto_cast.options.releases import ReleaseName

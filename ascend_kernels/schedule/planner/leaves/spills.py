@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from ascend_kernels.schedule.parts import TileOperand, TileOperation
-from ascend_kernels.schedule.planner.issues import Issue, Issues, Tensor, follow
-from ascend_kernels.schedule.planner.leaf_graph import SPILL_CYCLES
-from ascend_kernels.schedule.planner.shared_buffers import hash_order
+from ascend_kernels.schedule.planner.leaves.issues import Issue, Issues, Tensor, follow
+from ascend_kernels.schedule.planner.leaves.leaf_graph import SPILL_CYCLES
+from ascend_kernels.schedule.planner.leaves.shared_buffers import hash_order
 from ascend_kernels.schedule.planner.ub_overflow import UBOverflow, UBOverflowError
 from ascend_kernels.schedule.schedule import RELEASE
 from tiling.free_space import FreeSpace

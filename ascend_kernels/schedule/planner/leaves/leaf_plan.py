@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ascend_kernels.schedule.parts import Buffer, Flag, Leaf, TileOperation
-from ascend_kernels.schedule.planner.addresses import Copy, IssuedLeaf, issued, with_lives
-from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
-from ascend_kernels.schedule.planner.order import first_order
-from ascend_kernels.schedule.planner.shared_buffers import (
+from ascend_kernels.schedule.planner.leaves.addresses import Copy, IssuedLeaf, issued, with_lives
+from ascend_kernels.schedule.planner.leaves.leaf_graph import LeafGraph
+from ascend_kernels.schedule.planner.leaves.order import first_order
+from ascend_kernels.schedule.planner.leaves.shared_buffers import (
     allocation_order,
     other_allocation_orders,
     with_shared_buffers,
 )
-from ascend_kernels.schedule.planner.syncs import with_syncs
-from ascend_kernels.schedule.planner.tile_graph import PlanError
+from ascend_kernels.schedule.planner.leaves.syncs import with_syncs
+from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError
 from ascend_kernels.schedule.planner.ub_overflow import UBOverflowError
 
 _VECTOR: Final = "V"

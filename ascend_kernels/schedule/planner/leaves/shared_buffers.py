@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from ascend_kernels.schedule.parts import TileOperand, TileOperation
-from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
+from ascend_kernels.schedule.planner.leaves.leaf_graph import LeafGraph
 from simulator.machine.tile_opcodes import TILE_OPCODES
 
 _TABLE_SIZES: Final = (13, 29, 59, 127, 257, 541, 1109, 2357, 5087, 10273)

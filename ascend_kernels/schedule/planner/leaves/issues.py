@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ascend_kernels.schedule.parts import TileOperand, TileOperation
-from ascend_kernels.schedule.planner.leaf_graph import LeafGraph, operation_cycles
-from ascend_kernels.schedule.planner.order import Allocation, OrderEntry
+from ascend_kernels.schedule.planner.leaves.leaf_graph import LeafGraph, operation_cycles
+from ascend_kernels.schedule.planner.leaves.order import Allocation, OrderEntry
 from ascend_kernels.schedule.planner.ub_overflow import LiveBuffer, UBOverflow
 
 VIEWS = ("VIEW",)

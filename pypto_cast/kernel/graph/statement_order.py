@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePath
 from typing import Any, Final
 
-from pypto_cast.kernel.loop_runs import CALL_ORDER
+from pypto_cast.kernel.graph.loop_runs import CALL_ORDER
 from pypto_cast.recording.steps import Call
 from pypto_cast.tensors.tensor import Tensor
 

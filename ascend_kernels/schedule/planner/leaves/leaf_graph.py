@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ascend_kernels.schedule.parts import TileOperand, TileOperation
-from ascend_kernels.schedule.planner.tile_graph import latency_cycles
+from ascend_kernels.schedule.planner.tiles.tile_graph import latency_cycles
 
 SPILL_CYCLES: Final = 511
 """Of a copy of a spill, whatever its size (schedule_ooo/spill_buffer.cpp:24)."""

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 
-from ascend_kernels.schedule.planner.tile_graph import TileGraph, producers
+from ascend_kernels.schedule.planner.tiles.tile_graph import TileGraph, producers
 
 
 def merge_alike(graph: TileGraph, cores: int) -> TileGraph:

@@ -279,7 +279,7 @@ def _page(
             ),
         ),
     )
-    return page_html(report, script="kernel/certainty_page.js", data=data)
+    return page_html(report, script="kernel/reports/certainty_page.js", data=data)
 
 
 def _legend(causes: Mapping[Cause, int]) -> tuple[tuple[str, str], ...]:

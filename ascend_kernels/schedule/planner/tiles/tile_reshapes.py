@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ascend_kernels.schedule.planner.tile_graph import (
+from ascend_kernels.schedule.planner.tiles.tile_graph import (
     Attributes,
     Node,
     PlanError,
@@ -17,7 +17,7 @@ from ascend_kernels.schedule.planner.tile_graph import (
     TileTensor,
     producers,
 )
-from ascend_kernels.schedule.planner.tile_views import alive
+from ascend_kernels.schedule.planner.tiles.tile_views import alive
 from tiling.grid import Shape
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ascend_kernels.schedule.parts import TileOperation
-from ascend_kernels.schedule.planner.leaf_graph import LeafGraph
+from ascend_kernels.schedule.planner.leaves.leaf_graph import LeafGraph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,1 @@
+"""A leaf's order, buffers, addresses, spills and flags."""
