@@ -128,7 +128,7 @@ class Kernel:
             UpstreamRefusalError: it assigns to a tensor parameter; or, under
                 `options(strict=True)`, what else upstream refuses.
             SimulatorFault, NotExecutedError: under `options(schedule=...)`; see `Schedule.run`.
-            NpuError: the kernel runs on an NPU (it asks for npu.RunMode.NPU, and a device answers) and
+            NpuError: the kernel runs on an NPU (it asks for RunMode.NPU, and a device answers) and
                 the library for it is not built, or a cast is none that the device does. Where no
                 device answers it runs in the simulator, and a log line says why.
 
@@ -575,7 +575,7 @@ def jit(
     Args:
         function: its tensor parameters come first, annotated `pypto.Tensor[[shape], dtype]`.
         settings: upstream's options; what is called `..._options` is a dict. The default is
-            `runtime_options={"run_mode": pypto.npu.RunMode.SIM}`; the others change no bit and are kept
+            `runtime_options={"run_mode": pypto.RunMode.SIM}`; the others change no bit and are kept
             for upstream.
 
     Raises:
