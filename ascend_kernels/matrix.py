@@ -4,7 +4,9 @@ One row per family and pair: its modes, the one that CAST_NONE stands for, what 
 out of range, and the steps of SaturationMode.OFF where it acts. What the Cast instruction itself
 has stands in `simulator.machine.cast_table`, which knows nothing of this table. Sources for A2/A3:
 the pypto.cast document, constraints 1 to 3 (22 pairs); upstream pypto's newer document (FP32 ->
-FP32, FP16 <-> INT4, the six pairs of SaturationMode.OFF); pto-isa a2a3 for the OFF sequences.
+FP32, FP16 <-> INT4, the six pairs of SaturationMode.OFF); pto-isa a2a3 for the OFF sequences. For
+950: upstream pypto's document at 883e7dfb0, its table of 950 (46 pairs); CANN asc-devkit, Cast of
+the Reg vector API, tables 4 and 34, for values out of range; pto-isa a5 for the OFF sequences.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from simulator.numbers import formats as f
 from simulator.numbers.convert import INF_NAN, SATURATE, Policy
 from simulator.numbers.formats import FloatFormat, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
-from tiling.chips import A2_A3, Source, documented
+from tiling.chips import A2_A3, ASCEND_950, Source, chosen, documented
 
 
 class UnsupportedCastError(TypeError):
@@ -217,12 +219,77 @@ def _rule(
     )
 
 
+_DOCUMENT_950: Final = documented("upstream pypto 883e7dfb0, pypto-cast document, table of 950")
+_FP8_MODES: Final = chosen(
+    "upstream pypto 883e7dfb0, pypto-cast document: five modes, which pto-isa a5 hands to the "
+    "instruction; CANN asc-devkit, Cast: RINT alone"
+)
+_FP4_MODES: Final = chosen(
+    "upstream pypto 883e7dfb0, pypto-cast document: no mode to choose, which is RINT where bits "
+    "are lost; CANN asc-devkit, Cast: five modes"
+)
+_INT32_FP16: Final = chosen(
+    "upstream pypto 883e7dfb0 and the memory API of CANN asc-devkit have it; pto-isa, TCVT: A5 has "
+    "none. Out of range as every integer to float: CANN asc-devkit, Cast, table 4"
+)
+
+_LOW_BITS_950: Final[Mapping[tuple[Format, Format], tuple[Step, ...]]] = {
+    (f.FP32, f.INT16): (
+        CastStep(src=f.FP32, dst=f.INT32, takes_mode=True, truncates=True, target=Operand.IN),
+        CastStep(src=f.INT32, dst=f.INT16, truncates=True),
+    ),
+    (f.FP16, f.INT16): _LOW_BITS[f.FP16, f.INT16],
+    (f.FP16, f.INT8): _LOW_BITS[f.FP16, f.INT8],
+}
+"""SaturationMode.OFF of 950 where it is several steps (pto-isa a5, which aligns inf with torch).
+
+There one control bit holds for all of them. In UB in place of registers, from FP16 by way of INT32,
+which holds all of its numbers: the results are the same.
+"""
+
+_SATURATED_950: Final = (f.FP16, f.BF16, f.E5M2, f.E4M3FN, f.HF8)
+"""The destinations that CTRL[48] saturates, from a float that may be out of their range."""
+
+
+def _rule_950(
+    src: Format,
+    dst: Format,
+    modes: tuple[RoundMode, ...],
+    default: RoundMode | None,
+    origin: Source = _DOCUMENT_950,
+    *,
+    on: tuple[Step, ...] = (),
+) -> CastRule:
+    """A row of 950, where integers clamp, and FP4 and floats of integers always saturate."""
+    from_integer, to_integer = isinstance(src, IntFormat), isinstance(dst, IntFormat)
+    always = from_integer or to_integer or dst in (f.E2M1, f.E1M2)
+    saturates = dst in _SATURATED_950 and src not in (f.E2M1, f.E1M2)
+    takes_mode = bool(modes)
+    direct = CastStep(src=src, dst=dst, takes_mode=takes_mode)
+    rule = CastRule(
+        family=ASCEND_950,
+        src=src,
+        dst=dst,
+        modes=modes,
+        default=default,
+        overflow=SATURATE if always else INF_NAN,
+        saturation=SATURATE if always or saturates else INF_NAN,
+        on=on or (direct,),
+        off=(),
+        origin=origin,
+    )
+    if (src, dst) in ((f.INT16, f.UINT32), (f.FP16, f.INT32)) or not rule.clamps:
+        return rule
+    low_bits = (dataclasses.replace(direct, truncates=True),)
+    return dataclasses.replace(rule, off=_LOW_BITS_950.get((src, dst), low_bits))
+
+
 def _by_pair(*rules: CastRule) -> Mapping[tuple[Format, Format], CastRule]:
     return MappingProxyType({(rule.src, rule.dst): rule for rule in rules})
 
 
-_RINT, _TRUNC = RoundMode.RINT, RoundMode.TRUNC
-_M5: Final = (_RINT, RoundMode.ROUND, RoundMode.FLOOR, RoundMode.CEIL, _TRUNC)
+_RINT, _ROUND, _TRUNC = RoundMode.RINT, RoundMode.ROUND, RoundMode.TRUNC
+_M5: Final = (_RINT, _ROUND, RoundMode.FLOOR, RoundMode.CEIL, _TRUNC)
 
 MATRIX: Final[Mapping[str, Mapping[tuple[Format, Format], CastRule]]] = MappingProxyType(
     {
@@ -253,12 +320,62 @@ MATRIX: Final[Mapping[str, Mapping[tuple[Format, Format], CastRule]]] = MappingP
             _rule(f.INT8, f.FP16, (), None, _SEED),
             _rule(f.INT4, f.FP16, (), None, _UPSTREAM),
         ),
+        ASCEND_950: _by_pair(
+            _rule_950(f.FP32, f.FP32, _M5, _RINT),
+            _rule_950(f.FP32, f.FP16, (*_M5, RoundMode.ODD), _RINT),
+            _rule_950(f.FP32, f.BF16, _M5, _RINT),
+            _rule_950(f.FP32, f.INT64, _M5, _TRUNC),
+            _rule_950(f.FP32, f.INT32, _M5, _TRUNC),
+            _rule_950(f.FP32, f.INT16, _M5, _TRUNC),
+            _rule_950(f.FP32, f.E4M3FN, _M5, _RINT, _FP8_MODES),
+            _rule_950(f.FP32, f.E5M2, _M5, _RINT, _FP8_MODES),
+            _rule_950(f.FP32, f.HF8, (_ROUND,), _ROUND),
+            _rule_950(f.FP16, f.FP32, (), None),
+            _rule_950(f.FP16, f.INT32, _M5, _TRUNC),
+            _rule_950(f.FP16, f.INT16, _M5, _TRUNC),
+            _rule_950(f.FP16, f.INT8, _M5, _TRUNC),
+            _rule_950(f.FP16, f.UINT8, _M5, _TRUNC),
+            _rule_950(f.FP16, f.HF8, (_ROUND,), _ROUND),
+            _rule_950(f.BF16, f.FP32, (), None),
+            _rule_950(f.BF16, f.FP16, _M5, _RINT),
+            _rule_950(f.BF16, f.INT32, _M5, _TRUNC),
+            _rule_950(f.BF16, f.E2M1, (_RINT,), _RINT, _FP4_MODES),
+            _rule_950(f.BF16, f.E1M2, (_RINT,), _RINT, _FP4_MODES),
+            _rule_950(f.INT64, f.FP32, _M5, _RINT),
+            _rule_950(f.INT64, f.INT32, (), None),
+            _rule_950(f.INT32, f.FP32, _M5, _RINT),
+            _rule_950(f.INT32, f.FP16, (_RINT,), _RINT, _INT32_FP16, on=_SCALED),
+            _rule_950(f.INT32, f.INT64, (), None),
+            _rule_950(f.INT32, f.INT16, (), None),
+            _rule_950(f.INT32, f.UINT16, (), None),
+            _rule_950(f.INT32, f.UINT8, (), None),
+            _rule_950(f.INT16, f.FP32, (), None),
+            _rule_950(f.INT16, f.FP16, _M5, _RINT),
+            _rule_950(f.INT16, f.INT32, (), None),
+            _rule_950(f.INT16, f.UINT32, (), None),
+            _rule_950(f.INT16, f.UINT8, (), None),
+            _rule_950(f.INT8, f.FP16, (), None),
+            _rule_950(f.INT8, f.INT32, (), None),
+            _rule_950(f.INT8, f.INT16, (), None),
+            _rule_950(f.UINT32, f.INT16, (), None),
+            _rule_950(f.UINT32, f.UINT16, (), None),
+            _rule_950(f.UINT32, f.UINT8, (), None),
+            _rule_950(f.UINT8, f.FP16, (), None),
+            _rule_950(f.UINT8, f.UINT16, (), None),
+            _rule_950(f.E4M3FN, f.FP32, (), None),
+            _rule_950(f.E5M2, f.FP32, (), None),
+            _rule_950(f.HF8, f.FP32, (), None),
+            _rule_950(f.E2M1, f.BF16, (), None),
+            _rule_950(f.E1M2, f.BF16, (), None),
+        ),
     }
 )
 """By the instructions of a chip (`Chip.isa`), then by source and destination."""
 
-CAST_FORMATS: Final = frozenset(fmt for rows in MATRIX.values() for pair in rows for fmt in pair)
-"""The formats that a chip converts, of all families."""
+
+def cast_formats(family: str) -> frozenset[Format]:
+    """The formats that the chips of a family convert from or to."""
+    return frozenset(fmt for pair in MATRIX[family] for fmt in pair)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -365,7 +482,13 @@ def unsupported(family: str, src: str, dst: str) -> UnsupportedCastError:
     else:
         sources = dict.fromkeys(rule.src.name for rule in rules)
         others = f"{src} converts to nothing; sources are {', '.join(sources) or 'none'}"
-    return UnsupportedCastError(f"{family} does not cast {src} -> {dst}: {others}")
+    has = [
+        other
+        for other, of in MATRIX.items()
+        if any((rule.src.name, rule.dst.name) == (src, dst) for rule in of.values())
+    ]
+    elsewhere = f". Chips of {' and '.join(has)} cast it: options(chip=)" if has else ""
+    return UnsupportedCastError(f"{family} does not cast {src} -> {dst}: {others}{elsewhere}")
 
 
 def default_mode(src: Format | None, dst: Format | None) -> RoundMode:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Final
 
 import numpy as np
 
 from ascend_kernels.matrix import MATRIX, CastRule
 from simulator.numbers.formats import FloatFormat, Format, IntFormat
+from simulator.numbers.literals import number_of
 from simulator.numbers.rounding import rounds_away
 from tiling.chips import A2_A3
 
@@ -79,9 +81,10 @@ def _overflow(rule: CastRule) -> str:
         return "inf clamped, NaN 0" if fits else "clamped, NaN 0"
     if fits:
         return _NO_OVERFLOW
+    beyond = "NaN" if rule.dst.inf_code is None else "inf"
     if rule.overflow.overflow.saturates:
         return "max"
-    return "inf" if _overflows_to_inf(rule) else "inf or max, by mode"
+    return beyond if _overflows_to_inf(rule) else f"{beyond} or max, by mode"
 
 
 def _overflows_to_inf(rule: CastRule) -> bool:
@@ -93,14 +96,12 @@ def _overflows_to_inf(rule: CastRule) -> bool:
     )
 
 
-def _largest(fmt: Format) -> int:
-    """The largest finite value; of a float format, its integral part."""
+def _largest(fmt: Format) -> Fraction:
+    """The largest finite value."""
     if isinstance(fmt, FloatFormat):
-        exponent_field, fraction = divmod(fmt.max_code, 1 << fmt.man_bits)
-        significand = (1 << fmt.man_bits) + fraction
-        return significand << (exponent_field - fmt.bias - fmt.man_bits)
-    return fmt.max
+        return number_of(fmt.max_code, fmt).magnitude
+    return Fraction(fmt.max)
 
 
-def _smallest(fmt: Format) -> int:
-    return -_largest(fmt) if isinstance(fmt, FloatFormat) else fmt.min
+def _smallest(fmt: Format) -> Fraction:
+    return -_largest(fmt) if isinstance(fmt, FloatFormat) else Fraction(fmt.min)

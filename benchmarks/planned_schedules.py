@@ -36,7 +36,8 @@ import numpy as np
 
 import pypto_cast as pypto
 from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError
-from ascend_kernels.schedule.reader.upstream_dump import CHIP, DumpError
+from ascend_kernels.schedule.reader.dump_files import DumpError
+from ascend_kernels.schedule.reader.upstream_dump import CHIP
 from ascend_kernels.schedule.schedule import RELEASE, Schedule
 from ascend_kernels.schedule.schedule_differences import PARTS, differences, has_spill
 from benchmarks.measuring import Row, date_and_revision, markdown
@@ -90,7 +91,7 @@ class Result:
     Attributes:
         case: the kernel.
         verdict: the end.
-        why: the reason for it.
+        why: the reason for it; of two that differ, if the plan says that it is simplified.
         parts: those in which the two schedules differ.
         spills: if the wheel's schedule has a spill.
         doubts: what a guard says of both schedules.
@@ -138,6 +139,8 @@ def judged(case: Case, dumps: Path, python: str | None) -> Result:
         return Result(
             case=case, verdict=Verdict.NOT_COMPILED, why=str(error).replace(f"{dump}", "")
         )
+    if other is not None and not other.bodies:
+        return Result(case=case, verdict=Verdict.NOT_COMPILED, why=other.not_executed[0])
     kernel = runpy.run_path(str(file), run_name=name)[case.kernel.name]
     spills = other is not None and has_spill(other)
     try:
@@ -151,7 +154,8 @@ def judged(case: Case, dumps: Path, python: str | None) -> Result:
         why = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
         return Result(case=case, verdict=Verdict.WRONG, why=why, parts=parts, spills=spills)
     verdict = Verdict.DIFFERS if parts else Verdict.EQUAL if other else Verdict.PLANNED
-    return Result(case=case, verdict=verdict, parts=parts, spills=spills, doubts=doubts)
+    why = "the plan says simplified" if parts and planned.simplified else ""
+    return Result(case=case, verdict=verdict, why=why, parts=parts, spills=spills, doubts=doubts)
 
 
 def _reason(error: BaseException) -> str:
@@ -304,7 +308,8 @@ def _reasons(results: Sequence[Result]) -> list[Row]:
     found: dict[tuple[str, str], list[str]] = {}
     for each in results:
         if each.verdict not in (Verdict.EQUAL, Verdict.PLANNED):
-            why = ", ".join(each.parts) if each.verdict is Verdict.DIFFERS else each.why
+            why = ", ".join(filter(None, (*each.parts, each.why)))
+            why = why if each.verdict is Verdict.DIFFERS else each.why
             key = each.verdict.value, why.replace("|", "/")
             found.setdefault(key, []).append(each.case.kernel.id)
     return [

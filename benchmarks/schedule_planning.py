@@ -48,7 +48,7 @@ def joined(x: Matrix, y: Matrix, z: Matrix) -> None:
 
 def planned(kernel: Kernel, rows: int, columns: int, **named: int) -> pypto.Schedule:
     """Plan it anew for so many rows and columns of tiles."""
-    kernel_plan._planned.cache_clear()
+    kernel_plan.forget_plans()
     shape = [16 * rows, 128 * columns]
     return kernel.schedule(*[pypto.tensor(shape, pypto.DT_FP32)] * 3, **named)
 
@@ -66,7 +66,7 @@ def measured(rounds: int) -> Iterator[Row]:
         counts = [sum(not x.flag for x in leaf.operations) for leaf in schedule.leaves]
         yield {
             "operations": name,
-            "tasks": len(schedule.bodies[0].tasks),
+            "tasks": schedule.bodies[0].task_count,
             "of_leaves": " + ".join(map(str, counts)),
             "ms": round(best[name] * 1e3, 1),
         }

@@ -35,7 +35,7 @@ import pypto_cast as pypto
 from ascend_kernels.schedule import cycle_table
 from ascend_kernels.schedule.parts import Leaf
 from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError
-from ascend_kernels.schedule.reader.upstream_dump import DumpError
+from ascend_kernels.schedule.reader.dump_files import DumpError
 from ascend_kernels.schedule.schedule import RELEASE, Schedule
 from ascend_kernels.schedule.simulated_cycles import Forms, forms_of, leaf_cycles, measured_size
 from ascend_kernels.schedule.task_times import schedule_cycles

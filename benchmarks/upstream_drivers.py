@@ -60,9 +60,27 @@ sys.path.append({repository!r})
 from benchmarks.upstream_drivers import drop_unknown
 
 drop_unknown()
-kernel = runpy.run_path({file!r})[{name!r}]
+space = runpy.run_path({file!r})
+kernel = space[{name!r}]
 {name} = {call}
 """
+_CUBE_TILE: Final = [[128, 128]] * 3
+_OBJECTS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
+    "flash_attention_varlen_forward_kernel_910": (
+        "FlashAttentionTileShapeConfig",
+        {
+            "q_tile": 128,
+            "k_tile": 2048,
+            "c1_cube_tile": _CUBE_TILE,
+            "v1_tile": [128, 128],
+            "c2_cube_tile": _CUBE_TILE,
+            "v2_tile": [128, 128],
+        },
+    ),
+}
+"""An object behind the tensors of a kernel that no driver calls: its class and fields.
+
+The list cuts its text short behind `k_tile`; the other tiles are chosen."""
 Call = tuple[Any, tuple[Any, ...], Mapping[str, Any]]
 Accepts = Callable[[Callable[..., None], tuple[Any, ...], Mapping[str, Any]], bool]
 _FRACTAL_NZ: Final = 29
@@ -88,16 +106,28 @@ def driven(row: Mapping[str, str], folders: Sequence[Path]) -> Iterator[Written]
             yield Written(id=f"{id}.{place}", name="model", text=text, tensors=())
             with contextlib.suppress(ValueError, SyntaxError):
                 shapes = [each for each in row["shape"].split() if ":" in each]
-                numbers = [ast.literal_eval(each) for each in row["shape"].split()[len(shapes) :]]
+                more = _arguments_behind(name, row["shape"].split()[len(shapes) :])
                 if name.isidentifier() and (tensors := tensors_of(" ".join(shapes))):
                     text = _CALLED.format(
                         repository=str(_REPOSITORY),
                         folder=str(file.parent),
                         file=str(file),
                         name=name,
-                        call=f"lambda *x: kernel(*x, *{numbers})" if numbers else "kernel",
+                        call=f"lambda *x: kernel(*x, {more})" if more else "kernel",
                     )
                     yield Written(id=f"{id}.{place}.row", name=name, text=text, tensors=tensors)
+
+
+def _arguments_behind(name: str, listed: Sequence[str]) -> str:
+    """The text of a kernel's arguments behind its tensors, which may use `space`, its module.
+
+    Raises:
+        ValueError, SyntaxError: the list has another text than a number, and nothing stands for it.
+    """
+    if name in _OBJECTS:
+        kind, fields = _OBJECTS[name]
+        return f"space[{kind!r}](**{fields!r})"
+    return ", ".join(repr(ast.literal_eval(each)) for each in listed)
 
 
 def drivers_of(file: Path, root: Path) -> list[Path]:
@@ -295,8 +325,9 @@ def drop_unknown() -> None:
     known = {line.partition(":")[0] for line in lines}  # with their groups
 
     def kept(group: str, values: Mapping[str, Any]) -> dict[str, Any]:
+        now = vars(pypto).get(f"get_{group}_options", dict)()
         return {
-            name: value
+            name: bool(value) if isinstance(now.get(name), bool) else value  # 0.2.0 takes no 1
             for name, value in values.items()
             if f"{group}.{name}" in known
             and (not isinstance(value, dict) or all(isinstance(key, int) for key in value))

@@ -38,7 +38,7 @@ from typing import Any, Final
 import numpy as np
 
 import pypto_cast as pypto
-from ascend_kernels.schedule.reader.upstream_dump import DumpError
+from ascend_kernels.schedule.reader.dump_files import DumpError
 from ascend_kernels.schedule.schedule import RELEASE, Schedule
 from benchmarks.measuring import Row, date_and_revision, markdown
 from benchmarks.upstream_drivers import driven

@@ -134,6 +134,11 @@ def warn_at(place: Place, frame: FrameType, text: str, category: type[Warning]) 
 
 def _frame_outside() -> FrameType:
     frame = sys._getframe(2)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HOUSE):
+    while frame.f_back is not None and _is_of_house(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _is_of_house(file: str) -> bool:
+    return file.startswith(_HOUSE)

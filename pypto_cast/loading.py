@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import importlib.abc
 import importlib.util
+import os
 import os.path
 import sys
 import threading
@@ -24,6 +25,7 @@ importlib.import_module("concurrent.futures.thread")
 
 _ROOMS: Final = ("tiling", "simulator", "ascend_kernels")
 _HOME: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_FOLDERS: Final = tuple(os.path.join(_HOME, name, "") for name in ("pypto_cast", *_ROOMS))
 _PACKAGE: Final = sys.modules["pypto_cast"]
 _ALONE: Final = tuple(
     f"pypto_cast.{name}"
@@ -97,6 +99,16 @@ def check_shadowing() -> None:
                     name=name,
                     path=found,
                 )
+
+
+def are_own(folders: Sequence[str]) -> bool:
+    """True if folders of modules are all inside the packages of this one."""
+    return all(f"{folder}{os.sep}".startswith(_FOLDERS) for folder in folders)
+
+
+def ask_first(finder: importlib.abc.MetaPathFinder) -> None:
+    """Insert a finder of modules before all others, but behind the one that loads the package."""
+    sys.meta_path.insert(0 if are_loaded() else 1 + sys.meta_path.index(_FIRST_USE), finder)
 
 
 def are_loaded() -> bool:

@@ -27,6 +27,7 @@ class Platform:
         soc_name: the first one's chip, as the driver calls it; None without a device.
         library: the library that `python -m ascend_kernels.build` made; None if it is not there.
         engine: what converts where the options leave the choice, and why not the better one.
+        operations_engine: the same of operations; without a native loop numpy computes.
         is_twin_available: a compiler is there that can build the kernel's twin for the CPU.
         chip: whose UB and cores casts are planned for in this context.
         release: upstream's release that operations follow in this context, with its revision.
@@ -41,6 +42,7 @@ class Platform:
     soc_name: str | None
     library: Path | None
     engine: EngineInUse
+    operations_engine: EngineInUse
     is_twin_available: bool
     chip: Chip
     release: str
@@ -54,6 +56,8 @@ class _PlatformQuery:
 
     def __call__(self) -> Platform:
         """Find the device that casts run on. Imports torch_npu where it is installed, once."""
+        from simulator.arithmetic.native import executor_library  # a cast needs none
+
         found = npu.find()
         return Platform(
             run_mode=found.run_mode,
@@ -63,6 +67,7 @@ class _PlatformQuery:
             soc_name=found.soc_name,
             library=npu.find_library(),
             engine=engines.in_use(),
+            operations_engine=executor_library.in_use(),
             is_twin_available=_has_compiler(),
             chip=current().chip,
             release=str(current().followed_release),

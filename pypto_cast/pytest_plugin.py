@@ -11,8 +11,11 @@ it: a project may have modules of its own called `tiling` or `simulator`.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -43,6 +46,25 @@ _CERTAIN_BY: Final = ("choices", "documents")
 _TALLY: Final[pytest.StashKey[Tally]] = pytest.StashKey()
 _OF_WORKER: Final = "pypto_cast_tally"
 _ON_CPU: Final = "pypto-cast: the CPU stands for the NPU; nothing here runs on a device"
+
+
+class _NotRewritten(MetaPathFinder):
+    """Finds the modules of this package before pytest does, which parses every module of a
+    distribution that has a plugin, to write its asserts anew: in each session where Python writes
+    no byte code, in the first one elsewhere. No message of this package is an assert's.
+
+    It answers for what lies in folders of this package's own alone, as Python would.
+    """
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if path is None or not loading.are_own(path):
+            return None
+        return PathFinder.find_spec(fullname, path, target)
+
+
+loading.ask_first(_NotRewritten())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

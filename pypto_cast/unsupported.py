@@ -10,15 +10,16 @@ from collections.abc import Callable
 from typing import Final, NoReturn, TypeVar
 
 from pypto_cast.call_sites import warn_caller
+from pypto_cast.error import FeError, error_of
 
 _T = TypeVar("_T")
 
 UPSTREAM: Final = "upstream pypto (https://gitcode.com/cann/pypto)"
 
-_BINARY: Final = ("mod", "pow", "and", "or", "xor", "lshift", "rshift")
+_BINARY: Final = ("and", "or", "xor", "lshift", "rshift")
 _ARITHMETIC: Final = {
     **{f"__{name}__": name for name in ("abs", "invert")},
-    "__rfloordiv__": "floordiv",
+    **{f"__r{name}__": name for name in ("floordiv", "mod", "pow")},
     **{f"__{prefix}{name}__": name for name in _BINARY for prefix in ("", "r", "i")},
 }
 
@@ -34,14 +35,6 @@ _REFUSALS: Final = {
 """The text of the error that each operator of a tensor raises."""
 
 
-def unknown_name(name: str, owner: str = "pypto_cast") -> str:
-    """The text for a name that the package, or something of it, does not have."""
-    return (
-        f"{owner} has no {name!r}: pypto_cast covers cast and the operations around it, with what "
-        f"a kernel needs for them (jit, loop, view, assemble); others are in {UPSTREAM}"
-    )
-
-
 def refusing(decorated: type[_T]) -> type[_T]:
     """Give a class operators that raise TypeError, where the package has no operation."""
     for method, text in _REFUSALS.items():
@@ -51,7 +44,7 @@ def refusing(decorated: type[_T]) -> type[_T]:
 
 def _refusal(text: str) -> Callable[..., NoReturn]:
     def refuse(self: object, *_: object) -> NoReturn:
-        raise TypeError(text)
+        raise error_of(FeError, TypeError, text)
 
     return refuse
 

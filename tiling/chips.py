@@ -1,4 +1,4 @@
-"""The A2/A3 chips: one row per chip, a source per figure.
+"""The chips: one row per chip, a source per figure.
 
 None of these figures was measured by this project. The standing says how far each can be trusted:
 documented by the vendor, inferred from something documented, or chosen here. What a device check
@@ -15,7 +15,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 A2_A3: Final = "A2/A3"
-"""The family of all chips here."""
+"""The family whose chips are the Ascend 910B and 910_93."""
+ASCEND_950: Final = "950"
+"""The family of NPU architecture 3510."""
 
 
 class Standing(enum.Enum):
@@ -56,7 +58,7 @@ class Chip(Copied):
 
     Attributes:
         name: the vendor's SoC name.
-        family: "A2" or "A3".
+        family: "A2", "A3" or "950".
         ub_bytes: physical on-chip vector memory (UB) of one vector core.
         ub_safe_bytes: the part of it that the vendor leaves to user code.
         block_bytes: unit of UB addresses and of copy strides.
@@ -142,15 +144,49 @@ _FIGURES: Final = {
 }
 """The figures that all chips of A2 and A3 share."""
 
+_ARCHITECTURE_950: Final = documented(
+    "CANN asc-devkit, NPU architecture 3510 (256 KB UB, of which 6 KB of stack and 2 KB for the "
+    "API are set aside unless a compile option gives them back)"
+)
+_MEMORY_950: Final = documented("CANN asc-devkit, NPU architecture 3510, table of storage units")
+_PLATFORM_950: Final = documented(
+    "upstream pypto 883e7dfb0, platform_config (950PR_958x, 950DT_957x)"
+)
+_FIGURES_950: Final = {
+    "ub_bytes": (253952, _ARCHITECTURE_950),
+    "ub_safe_bytes": (253952, _ARCHITECTURE_950),
+    "block_bytes": (32, _INSTRUCTIONS),
+    "repeat_bytes": (256, _INSTRUCTIONS),
+    "max_repeat": (255, _INSTRUCTIONS),
+    "l1_bytes": (512 * 1024, _MEMORY_950),
+    "l0a_bytes": (64 * 1024, _MEMORY_950),
+    "l0b_bytes": (64 * 1024, _MEMORY_950),
+    "l0c_bytes": (256 * 1024, _MEMORY_950),
+    "bias_table_bytes": (4 * 1024, _MEMORY_950),
+    "fixpipe_bytes": (4 * 1024, _MEMORY_950),
+}
+"""The figures that the chips of the 950 share."""
+
 
 def _chip(name: str, family: str, vector_cores: int, cores_source: Source = _CORES) -> Chip:
     clock_source = _CLOCK_48 if vector_cores == 48 else _CLOCK_40
     own = {"vector_cores": (vector_cores, cores_source), "clock_hz": (1_850_000_000, clock_source)}
-    figures = _FIGURES | own
+    return _made(name, family, A2_A3, _FIGURES | own)
+
+
+def _chip_950(name: str, vector_cores: int) -> Chip:
+    own = {
+        "vector_cores": (vector_cores, _PLATFORM_950),
+        "clock_hz": (1_650_000_000, _PLATFORM_950),
+    }
+    return _made(name, ASCEND_950, ASCEND_950, _FIGURES_950 | own)
+
+
+def _made(name: str, family: str, isa: str, figures: Mapping[str, tuple[int, Source]]) -> Chip:
     return Chip(
         name=name,
         family=family,
-        isa=A2_A3,
+        isa=isa,
         sources=MappingProxyType({field: source for field, (_, source) in figures.items()}),
         **{field: figure for field, (figure, _) in figures.items()},
     )
@@ -174,6 +210,10 @@ CHIPS: Final[Mapping[str, Chip]] = MappingProxyType(
             ("Ascend910_9363", "A3", 40, _CORES_9363),
             ("Ascend910_9372", "A3", 40),
         )
+    }
+    | {
+        name: _chip_950(name, vector_cores)
+        for name, vector_cores in (("Ascend950PR", 64), ("Ascend950DT", 56))
     }
 )
 

@@ -22,6 +22,8 @@ from tiling.search import MAX_TILES, best_tile
 from tiling.ub import ElementBits, UbLayout, aligned_elems, charged_bytes, lay_out, nearest_fits
 
 MAX_DIMS: Final = 4
+MOST_DIMS: Final = 5
+"""Of a tensor that holds data; one operation takes them, the convolution along three axes."""
 MAX_ELEMS: Final = 2**31 - 1
 
 
@@ -193,15 +195,17 @@ def plan(
     )
 
 
-def check_shape(shape: Shape, bits: ElementBits, asked_by: str = "a cast") -> None:
-    """Refuse a tensor that no cast takes, and no other operation.
+def check_shape(
+    shape: Shape, bits: ElementBits, asked_by: str = "a cast", *, most_dims: int = MAX_DIMS
+) -> None:
+    """Refuse a tensor that no cast takes, and no other operation but one of more dimensions.
 
     Raises:
         ShapeError: naming the limit and what was found.
     """
-    if not 1 <= len(shape) <= MAX_DIMS:
+    if not 1 <= len(shape) <= most_dims:
         raise ShapeError(
-            f"{asked_by} takes tensors of 1 to {MAX_DIMS} dimensions; shape {list(shape)} has "
+            f"{asked_by} takes tensors of 1 to {most_dims} dimensions; shape {list(shape)} has "
             f"{len(shape)}"
         )
     elems = math.prod(shape)

@@ -15,12 +15,12 @@ from typing import Final
 import numpy as np
 
 from ascend_kernels.matrix import (
-    CAST_FORMATS,
     MATRIX,
     CastRule,
     CastStep,
     Operand,
     Resolution,
+    cast_formats,
     resolve,
 )
 from ascend_kernels.program import TileProgram, lower, step_work
@@ -44,8 +44,10 @@ from tiling.grid import Shape, as_tiles
 from tiling.loads import Job
 from tiling.plan import plan
 
+FAMILY: Final = A2_A3
+"""The family whose instructions are the steps of chains."""
 ROUTE_FORMATS: Final[tuple[Format, ...]] = (
-    *(fmt for fmt in f.FORMATS.values() if fmt in CAST_FORMATS),
+    *(fmt for fmt in f.FORMATS.values() if fmt in cast_formats(FAMILY)),
     *STORAGE_FORMATS,
 )
 """The formats of the matrix, and those that vector instructions reach."""
@@ -54,8 +56,6 @@ MOST_STEPS: Final = 4
 MOST_WORK: Final = 12
 """Instructions of a chain."""
 RouteRow = CastRule | VectorRow
-FAMILY: Final = A2_A3
-"""The family whose instructions are the steps of chains."""
 _MATRIX: Final = MATRIX[FAMILY]
 _ROWS: Final[dict[tuple[Format, Format], tuple[RouteRow, ...]]] = {
     pair: (

@@ -1,4 +1,7 @@
-"""The number of runs of each body of a schedule, by its control flow and the extents of a call."""
+"""The number of runs of each body of a schedule, by its control flow and the extents of a call.
+
+A short file because both the schedule and the bound of its cycles, which stand apart, count so.
+"""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ It is not judged here whether the hardware permits a schedule: executing it tell
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final
 
@@ -24,7 +24,7 @@ from ascend_kernels.schedule.parts import (
     TileOperation,
     lives,
 )
-from ascend_kernels.schedule.scalars import MAX_NESTED, Scalar
+from ascend_kernels.schedule.scalars import MAX_NESTED, Scalar, check_operands
 from simulator.machine.tile_opcodes import TILE_OPCODES
 
 CORES: Final = ("AIV", "AIC", "HUB")
@@ -58,6 +58,19 @@ def check_parameters(parameters: Sequence[Parameter]) -> None:
             )
 
 
+def check_numbers(parameters: Sequence[Parameter], names: Collection[str]) -> None:
+    """Refuse parameters whose elements steer the kernel, and that are not read or are not there.
+
+    Raises:
+        ValueError: names the parameter.
+    """
+    read = {each.name for each in parameters if each.is_read}
+    if missing := sorted(set(names) - read):
+        raise ValueError(
+            f"parameter {missing[0]} is not read, and a loop, a condition or an offset goes by it"
+        )
+
+
 def check_leaf(leaf: Leaf) -> None:
     """Refuse a core, or a pipe, that the operations contradict, and buffers that are not alive.
 
@@ -85,10 +98,17 @@ def check_leaf(leaf: Leaf) -> None:
             raise ValueError(f"{where}: it has tiles, and is a sync")
         if flag is None and not operation.outputs:
             raise ValueError(f"{where}: it writes no tile")
+        if row is not None and row.has_scratch and len(operation.outputs) < 2:
+            raise ValueError(f"{where}: it has no scratch memory, which the opcode works in")
         if any(x.access is not None for x in operation.outputs) and not operation.inputs:
             raise ValueError(f"{where}: it reads no tile, and writes one in GM")
         for operand in _operands(operation):
             _check_scalars(operand.valid_shape, where)
+            if len(operand.shape) != len(operand.valid_shape):
+                raise ValueError(
+                    f"{where}: a tile of {len(operand.shape)} axes, whose valid shape has "
+                    f"{len(operand.valid_shape)}"
+                )
             if operand.buffer is None:
                 continue
             if not 0 <= operand.buffer < len(leaf.buffers):
@@ -186,6 +206,10 @@ def _check_scalars(scalars: Scalars, where: str) -> None:
         for each in level:
             if not any(is_fit(each) for is_fit in _SCALAR_TESTS):
                 raise ValueError(f"{where}: {WANTED[object]} is wanted, not {shown(each)}")
+            try:
+                check_operands(each)
+            except ValueError as error:
+                raise ValueError(f"{where}: {error}") from None
         level = [inner for each in level if isinstance(each, tuple) for inner in each]
         if not level:
             return

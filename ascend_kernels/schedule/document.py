@@ -22,6 +22,8 @@ _STEPS: Final = {kind.__name__: kind for kind in typing.get_args(parts.ControlSt
 _PLAIN: Final = (bool, int, float, str)
 _NOT_FINITE: Final = ("inf", "-inf", "nan")
 """Numbers that JSON lacks, as texts."""
+_MOST_DIGITS: Final = 640
+"""No limit of `sys.set_int_max_str_digits` is lower."""
 
 
 def check_type(value: Any, kind: Any, path: str) -> None:
@@ -73,6 +75,34 @@ def _is_of(value: Any, kind: Any, nested: int = 0) -> bool:
     if kind is float:
         return fits(float)(value) and math.isfinite(value)
     return isinstance(kind, type) and fits(kind)(value)
+
+
+def whole_number(text: str) -> int:
+    """A whole number of a JSON text; for `parse_int`.
+
+    Where it is of a field that is read, `check_type` refuses more than 64 bits and names the field.
+
+    Raises:
+        ValueError: more digits than Python always takes.
+    """
+    digits = len(text.removeprefix("-"))
+    if digits > _MOST_DIGITS:
+        raise ValueError(f"{WANTED[int]} is wanted, not {text[:20]}..., which has {digits} digits")
+    return int(text)
+
+
+def unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of a JSON text; for `object_pairs_hook`.
+
+    Raises:
+        ValueError: a name is there twice; names it.
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{json.dumps(twice)[:40]} is there twice in one object")
+    return found
 
 
 def to_plain(value: Any) -> Any:

@@ -193,7 +193,7 @@ class Leaf(Part):
         name: upstream's name of it.
         core: "AIV" for a vector core, "AIC" for the cube, "HUB" where nothing runs.
         operations: its operations, in the order of issue.
-        buffers: its buffers in UB.
+        buffers: its buffers in UB; of the cube, which has none, those in L1 and L0.
     """
 
     name: str
@@ -202,18 +202,23 @@ class Leaf(Part):
     buffers: tuple[Buffer, ...]
 
     @property
+    def ub_buffers(self) -> tuple[Buffer, ...]:
+        """Its buffers in UB: none of the cube."""
+        return () if self.core == "AIC" else self.buffers
+
+    @property
     def peak_ub_bytes(self) -> int:
-        """The end of the highest buffer, as allocated."""
-        return max((each.address + each.size_bytes for each in self.buffers), default=0)
+        """The end of the highest buffer in UB, as allocated."""
+        return max((each.address + each.size_bytes for each in self.ub_buffers), default=0)
 
     @property
     def needed_ub_bytes(self) -> int:
-        """The largest sum of buffers that are alive at once in this order."""
-        return max((self.live_bytes(each.first) for each in self.buffers), default=0)
+        """The largest sum of buffers in UB that are alive at once in this order."""
+        return max((self.live_bytes(each.first) for each in self.ub_buffers), default=0)
 
     def live_bytes(self, index: int) -> int:
-        """The sum of the buffers that are alive at an operation, by its place."""
-        return sum(each.size_bytes for each in self.buffers if each.first <= index <= each.last)
+        """The sum of the buffers in UB that are alive at an operation, by its place."""
+        return sum(each.size_bytes for each in self.ub_buffers if each.first <= index <= each.last)
 
     @property
     def operation_columns(self) -> tuple[int, ...]:
@@ -272,6 +277,11 @@ class Body(Part):
     name: str
     tasks: tuple[Task, ...]
     temporaries: tuple[Temporary, ...]
+
+    @property
+    def task_count(self) -> int:
+        """The number of tasks of one run; those without a leaf, which run nothing, are none."""
+        return sum(task.leaf is not None for task in self.tasks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

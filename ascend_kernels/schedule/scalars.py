@@ -45,6 +45,13 @@ _FUNCTIONS: Final[Mapping[str, Callable[..., int]]] = {
     "clamp": lambda valid, offset, shape: max(0, min(valid - offset, shape)),
 }
 OPERATORS: Final = frozenset(_FUNCTIONS)
+_OPERANDS: Final = {
+    **dict.fromkeys(_FUNCTIONS, (2, 2)),
+    **dict.fromkeys(("neg", "pos", "not"), (1, 1)),
+    **dict.fromkeys(("min", "max"), (2, 1 << 10)),
+    "clamp": (3, 3),
+}
+"""The fewest and the most operands of each operator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +79,8 @@ def evaluate(scalar: Scalar, values: Values) -> int:
     """The number of a scalar; division truncates, as in C.
 
     Raises:
-        UnknownNumberError: it depends on what tasks compute.
-        SimulatorFault: it reads outside a parameter.
-        ValueError: it depends on something that is not there, or divides by zero.
+        UnknownNumberError: it depends on what tasks compute, or on a name that nothing defines.
+        SimulatorFault: it reads outside a parameter, or divides by zero.
     """
     if isinstance(scalar, int):
         return scalar
@@ -90,9 +96,26 @@ def evaluate(scalar: Scalar, values: Values) -> int:
                 return values.valid[access][axis]
             case (str(name), *operands) if name in _FUNCTIONS:
                 return _FUNCTIONS[name](*(evaluate(each, values) for each in operands))
-    except (KeyError, IndexError, ZeroDivisionError, TypeError) as error:
-        raise ValueError(f"{text(scalar)} cannot be evaluated: {error!r}") from None
+    except (KeyError, IndexError):
+        raise UnknownNumberError(
+            f"{text(scalar)} is no variable of a loop around it, and no extent here"
+        ) from None
+    except ZeroDivisionError:
+        raise SimulatorFault(f"{text(scalar)} divides by zero") from None
     raise UnknownNumberError(f"{text(scalar)} is not known before the kernel runs on a device")
+
+
+def check_operands(scalar: Scalar) -> None:
+    """Refuse an operator with too few or too many operands.
+
+    Raises:
+        ValueError: names both.
+    """
+    match scalar:
+        case (str(name), *operands) if name in _OPERANDS:
+            least, most = _OPERANDS[name]
+            if not least <= len(operands) <= most:
+                raise ValueError(f"{text(scalar)} has {len(operands)} operands, not {least}")
 
 
 def calculation(name: str, *operands: Scalar) -> Scalar:

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import json
 import math
+import textwrap
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,12 +19,13 @@ from ascend_kernels.schedule.body_runs import body_runs
 from ascend_kernels.schedule.consistency import (
     check_body,
     check_leaf,
+    check_numbers,
     check_parameters,
     check_steps,
 )
-from ascend_kernels.schedule.document import from_plain, to_plain
+from ascend_kernels.schedule.document import from_plain, to_plain, unrepeated, whole_number
 from ascend_kernels.schedule.line_work import line_work, place_of
-from ascend_kernels.schedule.part_types import check_fields
+from ascend_kernels.schedule.part_types import check_fields, shown
 from ascend_kernels.schedule.parts import (
     Body,
     ControlStep,
@@ -42,7 +44,7 @@ from ascend_kernels.schedule.task_lowering import (
 )
 from ascend_kernels.schedule.unordered_tasks import FirstUnordered
 from simulator.machine.memory import SimulatorFault
-from simulator.machine.pipes import CopyCompletion
+from simulator.machine.pipes import CopyCompletion, check_completion
 from simulator.machine.tasks import TaskMemory, run_tasks
 from simulator.machine.tile_opcodes import instructions_inside
 from tiling.chips import chip_named
@@ -54,6 +56,8 @@ VERSION: Final = 1
 """Of the JSON that `Schedule.to_json` writes."""
 DUMP: Final = "upstream's dump"
 PLANNER: Final = "planner"
+_COLUMNS: Final = 80
+"""Of the text that a schedule prints as."""
 Array = npt.NDArray[Any]
 _REUSE: Final = (
     "upstream's compiler numbers events so, once the wait is issued, and CANN's cceapi_0106 (a set "
@@ -106,6 +110,7 @@ class Schedule:
         for body in self.bodies:
             check_body(body, self.leaves)
         check_steps(self.steps, len(self.bodies))
+        check_numbers(self.parameters, self.numbers_read)
 
     @property
     def temporaries(self) -> tuple[Temporary, ...]:
@@ -173,10 +178,12 @@ class Schedule:
                 condition or an offset that goes by a number which tasks compute; a tensor of which
                 the dump does not say where it comes from. After all tasks that do not depend on it
                 were executed. No output is modified.
-            TypeError: what is no array of numpy, or a masked one.
+            TypeError: what is no array of numpy, or a masked one; `strict` is no bool.
             ValueError: arrays that the parameters do not take, or one that is written and
-                read-only.
+                read-only; another `copy_completion`.
         """
+        if not isinstance(strict, bool):
+            raise TypeError(f"strict is True or False, not {shown(strict)}")
         doubts: list[str] = []
         try:
             self.times_written(
@@ -210,6 +217,7 @@ class Schedule:
             raise NotExecutedError(
                 f"not executed: {count} of {count} leaves: {'; '.join(self.not_executed)}"
             )
+        check_completion(copy_completion)
         doubts: dict[str, None] = {}
         extents = self._extents(arrays)
         memory: dict[str, npt.NDArray[np.uint8]] = {}
@@ -227,6 +235,8 @@ class Schedule:
         lowering = self._lowering(extents, known)
         unable = lowering.unable
         tasks = list(lowering.tasks(self.steps, {}))
+        if self.origin == PLANNER and expected is None:
+            self._check_planned_whole(lowering)
         added = {
             name: math.prod(shape) * fmt.dtype.itemsize
             for name, (fmt, shape) in lowering.tensors.items()
@@ -311,6 +321,26 @@ class Schedule:
             },
         )
 
+    def _check_planned_whole(self, lowering: Lowering) -> None:
+        """Refuse a plan that writes an output in part, before anything is executed."""
+        for parameter in self.parameters:
+            shape = lowering.extents[parameter.name]
+            boxes = lowering.written(parameter.name)
+            if parameter.is_read or not parameter.is_written or open_axes(parameter.shape):
+                continue
+            if any(each.spans is None or each.tensor_shape != shape for each in boxes):
+                continue  # the counts tell at the end
+            is_written = np.zeros(shape, np.bool_)
+            for spans in (each.spans for each in boxes if each.spans is not None):
+                is_written[tuple(slice(*each) for each in spans)] = True
+            if not is_written.all():
+                first = np.argwhere(~is_written)[0].tolist()
+                raise SimulatorFault(
+                    f"{self.kernel} writes {is_written.sum()} of the {is_written.size} elements of "
+                    f"{parameter.name}, not that at {first}, so nothing is executed; a call of the "
+                    "kernel under options(fidelity='instructions') keeps the others"
+                )
+
     def _check_whole(
         self, parameter: Parameter, counts: Array, expected: Callable[[str], Array] | None
     ) -> None:
@@ -331,11 +361,7 @@ class Schedule:
                 f"{self.kernel} takes {len(self.parameters)} arrays ({names}), not {len(arrays)}"
             )
         for parameter, array in zip(self.parameters, arrays, strict=True):
-            if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
-                raise TypeError(
-                    f"{self.kernel}: {parameter.name} is an array of numpy, without a mask, not a "
-                    f"{type(array).__name__}"
-                )
+            check_is_array(array, f"{self.kernel}: {parameter.name}")
             if parameter.is_written and not array.flags.writeable:
                 raise ValueError(
                     f"{self.kernel}: {parameter.name} is written, and read-only; give a copy"
@@ -375,9 +401,12 @@ class Schedule:
             ValueError: no such JSON, or of another version; names the field.
         """
         try:
-            document = json.loads(text)
-            if not isinstance(document, dict) or document.get("version") != VERSION:
+            document = json.loads(text, object_pairs_hook=unrepeated, parse_int=whole_number)
+            version = document.get("version") if isinstance(document, dict) else None
+            if type(version) is not int or version != VERSION:
                 raise ValueError(f"no schedule of version {VERSION}")
+            if unknown := sorted(document.keys() - {"version", "schedule"}):
+                raise ValueError(f"a schedule has no field {shown(unknown[0])}")
             found = from_plain(Schedule, document.get("schedule"), "schedule")
         except RecursionError:
             raise ValueError("the schedule is nested too deeply") from None
@@ -393,8 +422,8 @@ class Schedule:
         if self.release not in (RELEASE, ""):
             passes += f", by the passes of {RELEASE} and AutoCast's lists of {self.release},"
         lines = [
-            f"{self.kernel}: {self.origin}{passes} for {self.chip}; UB "
-            f"{self.peak_ub_bytes} B as allocated, {self.needed_ub_bytes} B needed"
+            f"{self.kernel}: {self.origin}{passes} for {self.chip}",
+            f"  UB {self.peak_ub_bytes} B as allocated, {self.needed_ub_bytes} B needed",
         ]
         lines += [f"  simplified: {each}" for each in self.simplified]
         for parameter in self.parameters:
@@ -419,12 +448,36 @@ class Schedule:
             count = runs.get(place, 0)
             often = "an open number of runs" if count is None else f"{count} runs"
             repeated = "" if count == 1 else f", {often}"
-            lines.append(f"  {body.name}: {len(body.tasks)} tasks{repeated}")
+            lines.append(f"  {body.name}: {body.task_count} tasks{repeated}")
         lines.append("  instructions inside the opcodes, of which those run that the tiles need:")
         operations = (each for leaf in self.leaves for each in leaf.operations)
         opcodes = {each.opcode for each in operations if each.flag is None}
         lines += [f"    {each}: {instructions_inside(each)}" for each in sorted(opcodes)]
-        return "\n".join(lines)
+        return "\n".join(itertools.chain.from_iterable(map(_wrapped, lines)))
+
+
+def _wrapped(line: str) -> list[str]:
+    """A line as the lines of a terminal of 80 columns; a long word stays whole."""
+    further = " " * (len(line) - len(line.lstrip()) + 4)
+    return textwrap.wrap(
+        line,
+        _COLUMNS,
+        subsequent_indent=further,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def check_is_array(array: object, where: str) -> None:
+    """Refuse values that are no arrays of numpy, and masked arrays.
+
+    Raises:
+        TypeError: names the place.
+    """
+    if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
+        raise TypeError(
+            f"{where} is an array of numpy, without a mask, not a {type(array).__name__}"
+        )
 
 
 _RENDERINGS: Final[list[Callable[[Schedule], str]]] = []
@@ -435,4 +488,4 @@ def shown_in_notebooks(rendering: Callable[[Schedule], str]) -> None:
     _RENDERINGS[:] = [rendering]
 
 
-__all__ = ["VERSION", "NotExecutedError", "Schedule", "shown_in_notebooks"]
+__all__ = ["VERSION", "NotExecutedError", "Schedule", "check_is_array", "shown_in_notebooks"]

@@ -87,12 +87,17 @@ def in_order_of_steps(schedule: Schedule) -> Schedule:
     """The same with bodies as the steps name them first, and leaves as these bodies run them.
 
     A dump lists bodies as they were compiled, and has a loop of one iteration around all its steps,
-    which is left out.
+    which is left out. Variables of loops are named by the depth of their loop.
     """
     steps = schedule.steps
     match steps:
         case (Loop(begin=0, end=1, step=1, steps=inner),) if schedule.origin == DUMP:
             steps = inner
+    steps, variables = _with_variables(steps)
+    bodies_named = [
+        _named(body, variables.get(place, {})) for place, body in enumerate(schedule.bodies)
+    ]
+    schedule = replace(schedule, bodies=tuple(bodies_named))
     listed = dict.fromkeys([*_bodies_run(steps), *range(len(schedule.bodies))])
     bodies = [schedule.bodies[place] for place in listed]
     leaves = dict.fromkeys(
@@ -111,6 +116,59 @@ def in_order_of_steps(schedule: Schedule) -> Schedule:
         bodies=tuple(replace(x, tasks=tuple(map(renumbered, x.tasks))) for x in bodies),
         steps=_with_bodies(steps, {place: number for number, place in enumerate(listed)}),
     )
+
+
+def _with_variables(
+    given: Sequence[ControlStep],
+) -> tuple[tuple[ControlStep, ...], dict[int, Mapping[str, str]]]:
+    """The steps with loops named by depth, and the names of the variables of each body."""
+    found: dict[int, Mapping[str, str]] = {}
+
+    def named(steps: Sequence[ControlStep], names: Mapping[str, str]) -> tuple[ControlStep, ...]:
+        made: list[ControlStep] = []
+        for step in steps:
+            match step:
+                case Run(body=body):
+                    found.setdefault(body, names)
+                case Loop(variable=variable, steps=inner):
+                    depth = f"loop {len({*names.values()}) + 1}"
+                    bounds = (_named(each, names) for each in (step.begin, step.end, step.step))
+                    begin, end, by = bounds
+                    inside = named(inner, {**names, variable: depth})
+                    step = Loop(variable=depth, begin=begin, end=end, step=by, steps=inside)
+                case Branch(condition=condition, steps=inner, otherwise=others):
+                    step = Branch(
+                        condition=_named(condition, names),
+                        steps=named(inner, names),
+                        otherwise=named(others, names),
+                    )
+            made.append(step)
+        return tuple(made)
+
+    return named(given, {}), found
+
+
+def _named(given: Any, names: Mapping[str, str]) -> Any:
+    """Scalars, or parts that hold some, with other names of variables."""
+    match given:
+        case ("symbol", str(name)):
+            return "symbol", names.get(name, name)
+        case tuple():
+            return tuple(_named(each, names) for each in given)
+        case Body(tasks=tasks, temporaries=temporaries) if names:
+            accesses = (
+                replace(
+                    each,
+                    accesses=tuple(
+                        replace(x, offset=_named(x.offset, names), shape=_named(x.shape, names))
+                        for x in each.accesses
+                    ),
+                )
+                for each in tasks
+            )
+            shaped = (replace(each, shape=_named(each.shape, names)) for each in temporaries)
+            return replace(given, tasks=tuple(accesses), temporaries=tuple(shaped))
+    return given
 
 
 def _others(schedule: Schedule, leaves: Collection[int]) -> Iterator[int]:

@@ -16,8 +16,15 @@ from typing import Any, Final
 from ascend_kernels.schedule.cycle_table import ROWS
 from ascend_kernels.schedule.parts import Body, Leaf, TileOperation
 
-STANDING: Final = "cycles of the simulator in upstream's release 0.2.0, not of a device"
-"""Has to stand beside every result."""
+TASKS: Final = "tasks"
+"""The model: a task for each leaf instance, on the vector cores, by upstream's simulator."""
+LATENCIES: Final = "latencies"
+"""The model: the same tasks, by the cycles that upstream's scheduler counts."""
+STANDINGS: Final = {
+    TASKS: "cycles of the simulator in upstream's release 0.2.0, not of a device",
+    LATENCIES: "cycles that the scheduler of upstream's release 0.2.0 counts, not of a device",
+}
+"""The source of the cycles, by model; it has to stand beside every result."""
 HAND_OUT_CYCLES: Final = 200
 """From one task to the next (schedulerCycles in the wheel's _simulate.config.ini)."""
 RESOLVE_CYCLES: Final = 390

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
@@ -10,6 +11,7 @@ import numpy.typing as npt
 
 from ascend_kernels.matrix import MATRIX, resolve
 from ascend_kernels.program import conversions
+from ascend_kernels.schedule.boxes import Box, WrittenBoxes
 from ascend_kernels.schedule.parts import (
     Access,
     Barrier,
@@ -26,10 +28,10 @@ from ascend_kernels.schedule.parts import (
 )
 from ascend_kernels.schedule.scalars import Scalar, UnknownNumberError, Values, evaluate
 from simulator.machine.isa import HardEvent, Pipe, PipeBarrier, SetFlag, WaitFlag
-from simulator.machine.memory import UB, UbRange
+from simulator.machine.memory import UB, SimulatorFault, UbRange
 from simulator.machine.tasks import TileInstruction, TileTask
 from simulator.machine.tile_core import TileBox, TileStep
-from simulator.machine.tile_opcodes import NO_ROW, TILE_OPCODES, TileWork
+from simulator.machine.tile_opcodes import NO_FORMAT, NO_ROW, TILE_OPCODES, TileWork
 from simulator.numbers.convert import Conversion
 from simulator.numbers.formats import Format
 
@@ -44,45 +46,6 @@ _EVENTS: Final = {(event.setter, event.waiter): event for event in HardEvent}
 
 class NotExecutedError(ValueError):
     """A part of a schedule cannot be executed; the text gives the reason."""
-
-
-Spans = tuple[tuple[int, int], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Box:
-    """A box of a tensor that a task reads or writes.
-
-    Attributes:
-        task: its number.
-        leaf, operation: the copy.
-        tensor_shape: of the tensor as that task sees it.
-        spans: begin and end an axis; None where they are not known.
-        cells: the same as upstream's runtime notes them, an open axis whole.
-        is_written: True if the task writes it.
-    """
-
-    task: int
-    leaf: int
-    operation: int
-    tensor_shape: tuple[int, ...]
-    spans: Spans | None
-    cells: Spans | None
-    is_written: bool
-
-    def touches(self, other: Box) -> bool:
-        """Return True if both may have an element in common."""
-        if self.tensor_shape != other.tensor_shape or self.cells is None or other.cells is None:
-            return True
-        pairs = zip(self.cells, other.cells, strict=True)
-        return all(a < d and c < b for (a, b), (c, d) in pairs)
-
-    def covers(self, other: Box) -> bool:
-        """Return True if every element of the other is in this one."""
-        if self.tensor_shape != other.tensor_shape or self.cells is None or other.cells is None:
-            return False
-        pairs = zip(self.cells, other.cells, strict=True)
-        return all(a <= c and d <= b for (a, b), (c, d) in pairs)
 
 
 class TaskOrder(Protocol):
@@ -133,7 +96,7 @@ class Lowering:
     blocked: set[int] = field(default_factory=set)
     aliases: dict[str, str] = field(default_factory=dict)
     order: TaskOrder | None = None
-    _written: dict[str, list[Box]] = field(default_factory=dict)
+    _written: dict[str, WrittenBoxes] = field(default_factory=dict)
     _slots: dict[int, str] = field(default_factory=dict)
     _unknown: set[str] = field(default_factory=set)
     _barrier: int = 0
@@ -144,9 +107,9 @@ class Lowering:
         """The tasks of steps, loops unrolled.
 
         Raises:
-            SimulatorFault: a number is read outside a parameter.
-            ValueError: a bound or an offset that cannot be evaluated, or more tasks, rounds of
-                loops or temporary memory than can be executed.
+            SimulatorFault: a loop without an end, a number outside a parameter, or a task whose
+                operands contradict the tensors in GM; names body, task and operation.
+            NotExecutedError: more tasks, rounds of loops or temporary memory than are executed.
         """
         values = self._values(symbols)
         for step in steps:
@@ -154,7 +117,11 @@ class Lowering:
                 case Loop():
                     bounds = self._known(step, (step.begin, step.end, step.step), values)
                     if bounds and bounds[2] <= 0:
-                        raise ValueError(f"loop {step.variable} goes by {bounds[2]}")
+                        raise SimulatorFault(f"loop {step.variable} goes by {bounds[2]}")
+                    if bounds and self.order is None:  # the order of the first rounds is of use
+                        begin, end, by = bounds
+                        count = -((begin - end) // by)
+                        check_most(self._rounds + count, MAX_TASKS, "rounds of loops")
                     for index in range(*bounds) if bounds else ():
                         self._rounds += 1
                         check_most(self._rounds, MAX_TASKS, "rounds of loops")
@@ -163,21 +130,34 @@ class Lowering:
                     for holds in self._known(step, (step.condition,), values):
                         yield from self.tasks(step.steps if holds else step.otherwise, symbols)
                 case Run():
-                    yield from self._run(self.bodies[step.body], symbols)
+                    body, suffix = self.bodies[step.body], f"@{self._count}"
+                    try:
+                        with _faults_of(body.name):
+                            self._place(body, suffix, values)
+                    except UnknownNumberError as error:
+                        self._pass_over((step,), f"{body.name}: {error}")
+                    else:
+                        yield from self._run(body, suffix, symbols)
                 case Renewal():
                     self._renew(step)
                 case Barrier():
                     self._barrier = self._count
+
+    def written(self, memory: str) -> tuple[Box, ...]:
+        """The boxes that the tasks so far write, but those that later ones cover."""
+        return tuple(self._written.get(memory, ()))
 
     def _values(self, symbols: Mapping[str, int]) -> Values:
         return Values(symbols=symbols, extents=self.extents, arrays=self.arrays)
 
     def _known(self, step: ControlStep, scalars: Sequence[Scalar], values: Values) -> Sequence[int]:
         """The numbers that a step goes by; where one is unknown, none: it is passed over."""
+        where = f"loop {step.variable}" if isinstance(step, Loop) else "a condition"
         try:
-            return [evaluate(each, values) for each in scalars]
+            with _faults_of(where):
+                return [evaluate(each, values) for each in scalars]
         except UnknownNumberError as error:
-            self._pass_over((step,), str(error))
+            self._pass_over((step,), f"{where}: {error}")
             return ()
 
     def _pass_over(self, steps: Sequence[ControlStep], reason: str) -> None:
@@ -213,6 +193,8 @@ class Lowering:
         for temporary in body.temporaries:
             name = temporary.name + suffix
             shape = tuple(evaluate(each, values) for each in temporary.shape)
+            if min(shape, default=0) < 0:
+                raise ValueError(f"temporary {temporary.name} has the shape {list(shape)}")
             self.tensors[name] = temporary.format, shape
             self.open_axes[name] = open_axes(temporary.shape)
             target = temporary.name
@@ -230,10 +212,8 @@ class Lowering:
                 self.reasons[temporary.unknown] = None
                 self._unknown.add(memory)
 
-    def _run(self, body: Body, symbols: Mapping[str, int]) -> Iterator[TileTask]:
+    def _run(self, body: Body, suffix: str, symbols: Mapping[str, int]) -> Iterator[TileTask]:
         """One run of a body, which follows the writes of earlier runs."""
-        suffix = f"@{self._count}"
-        self._place(body, suffix, self._values(symbols))
         before = [set(range(self._barrier)) for _ in body.tasks]
         written: dict[str, list[Box]] = {}
         for place, task in enumerate(body.tasks):
@@ -242,14 +222,15 @@ class Lowering:
             for successor in task.successors:
                 before[successor].add(number)
             leaf = None if task.leaf is None else self.leaves[task.leaf]
-            values, reason = self._task_values(task, symbols)
-            read, given = (
-                list(self._boxes(task, suffix, values, ends)) for ends in ("inputs", "outputs")
-            )
-            for memory, box in read:
-                before[place].update(
-                    each.task for each in self._written.get(memory, ()) if each.touches(box)
+            where = f"{body.name}, task {place}"
+            with _faults_of(where):
+                values, reason = self._task_values(task, symbols)
+                read, given = (
+                    list(self._boxes(task, suffix, values, ends)) for ends in ("inputs", "outputs")
                 )
+            for memory, box in read:
+                if memory in self._written:
+                    before[place].update(x.task for x in self._written[memory].touching(box))
             for memory, box in given:
                 written.setdefault(memory, []).append(box)
             if self.order is not None:
@@ -258,7 +239,7 @@ class Lowering:
                 self.met.add(task.leaf)
                 self.blocked.add(number)
             elif reason:
-                self.reasons[reason] = None
+                self.reasons[f"{where}: {reason}"] = None
                 self.blocked.add(number)
             elif not self.blocked.isdisjoint(before[place]) or any(
                 memory in self._unknown for memory, _ in (*read, *given)
@@ -274,9 +255,7 @@ class Lowering:
         if self.order is not None:
             self.order.close_run()
         for memory, boxes in written.items():
-            before_them = self._written.get(memory, ())
-            left = [each for each in before_them if not any(box.covers(each) for box in boxes)]
-            self._written[memory] = left + boxes
+            self._written.setdefault(memory, WrittenBoxes()).replace(boxes)
         for temporary in body.temporaries:
             for slot in temporary.writes_slots:
                 self._slots[slot] = self._memory_of(temporary.name + suffix)
@@ -371,6 +350,8 @@ class Lowering:
                 )
             name = self._name_of(access, suffix)
             fmt, extents = self.tensors[name]
+            if fmt != operand.format:
+                raise ValueError(f"its tile of {access.tensor} is {operand.format}, and that {fmt}")
             return TileBox(
                 space=f"gm.{self._memory_of(name)}",
                 start_bytes=0,
@@ -409,11 +390,12 @@ class Lowering:
 
         program: list[TileInstruction] = []
         for index, operation in enumerate(leaf.operations):
+            place = f"task {number} ({leaf.name}), operation {index} {operation.opcode}"
             try:
-                program.append(lowered(operation))
-            except ValueError as error:
-                text = f"task {number} ({leaf.name}), operation {index} {operation.opcode}"
-                raise type(error)(f"{text}{operation.at}: {error}") from None
+                with _faults_of(f"{place}{operation.at}"):
+                    program.append(lowered(operation))
+            except UnknownNumberError as error:
+                raise NotExecutedError(f"{place}{operation.at}: {error}") from None
 
         def where(index: int) -> str:
             operation = leaf.operations[index]
@@ -442,14 +424,29 @@ class Lowering:
         return self.aliases.get(name, name)
 
     def _record_spill(self, name: str, stop_bytes: int, fmt: Format) -> None:
-        elems = -(-stop_bytes // fmt.dtype.itemsize)
-        _, (known,) = self.tensors.get(name, (fmt, (0,)))
-        self.tensors[name] = fmt, (max(known, elems),)
+        before, (elems,) = self.tensors.get(name, (fmt, (0,)))  # formats of several widths
+        stop_bytes = max(stop_bytes, elems * before.dtype.itemsize)
+        self.tensors[name] = fmt, (-(-stop_bytes // fmt.dtype.itemsize),)
+
+
+@contextlib.contextmanager
+def _faults_of(where: str) -> Iterator[None]:
+    """Name the place of a fault; parts that contradict each other are one."""
+    try:
+        yield
+    except UnknownNumberError:
+        raise
+    except NotExecutedError as error:
+        raise NotExecutedError(f"{where}: {error}") from None
+    except SimulatorFault as fault:
+        raise SimulatorFault(f"{where}: {fault}", fault.at) from None
+    except ValueError as error:
+        raise SimulatorFault(f"{where}: {error}") from None
 
 
 def check_most(found: int, most: int, of: str) -> None:
     if found > most:
-        raise ValueError(f"the kernel has more than {most} {of}; it is not executed")
+        raise NotExecutedError(f"the kernel has more than {most} {of}; it is not executed")
 
 
 def open_axes(shape: Sequence[Scalar]) -> frozenset[int]:
@@ -458,9 +455,8 @@ def open_axes(shape: Sequence[Scalar]) -> frozenset[int]:
 
 
 def _scratch(tile: TileBox) -> TileBox:
-    """All of the memory that a scratch operand has: nothing in it is valid."""
-    whole = tile.tensor_shape
-    return replace(tile, offset=(0,) * len(whole), shape=whole)
+    """All of the memory that a scratch operand has, from its offset on: nothing in it is valid."""
+    return replace(tile, shape=tile.tensor_shape)
 
 
 def not_executed(leaf: Leaf, isa: str) -> str:
@@ -478,6 +474,9 @@ def not_executed(leaf: Leaf, isa: str) -> str:
         return f"{leaf.name} has {', '.join(missing)}, without a row{reasons}"
     for each in leaf.operations:
         row = TILE_OPCODES.get(each.opcode)
+        for fmt in (x.format for x in each.inputs[:1]):
+            if lacked := NO_FORMAT.get((each.opcode, fmt), ""):
+                return f"{leaf.name} has {each.opcode} of {fmt} (it needs {lacked})"
         if row is not None and not row.has_scalar and each.scalar not in (None, 1):
             return f"{leaf.name} has {each.opcode} with the scalar {each.scalar:g}"
         if row is not None and row.has_scalar and each.scalar is None:

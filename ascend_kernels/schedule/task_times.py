@@ -8,13 +8,13 @@ goes by those of upstream's simulator. Neither is measured on a device.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from ascend_kernels.schedule.body_runs import body_runs
 from ascend_kernels.schedule.parts import Body, Leaf
 from ascend_kernels.schedule.schedule import Schedule
 from ascend_kernels.schedule.simulated_cycles import (
     FORMS,
+    TASKS,
     Forms,
     body_cycles,
     leaf_cycles,
@@ -22,9 +22,6 @@ from ascend_kernels.schedule.simulated_cycles import (
     task_spans,
 )
 from tiling.chips import chip_named
-
-MODEL: Final = "tasks"
-"""The name of the model: a task for each leaf instance, on the vector cores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,11 +187,11 @@ def schedule_cycles(schedule: Schedule, forms: Forms = FORMS) -> ScheduleCycles:
         if runs is None:
             missing["a loop of an open number of runs"] = None
         body, count = schedule.bodies[place], 1 if runs is None else runs
-        tasks += count * sum(each.leaf is not None for each in body.tasks)
+        tasks += count * body.task_count
         if not missing:
             cycles += count * body_cycles(body, [known or 0 for known, _ in by_leaf], cores)
     return ScheduleCycles(
-        model=MODEL,
+        model=TASKS,
         cycles=None if missing else cycles,
         not_estimated=tuple(missing),
         cores=cores,

@@ -9,17 +9,23 @@ from docs.generators import (
     api_pages,
     command_page,
     fidelity_tables,
+    name_pages,
     notebook_page,
     operation_pages,
+    operation_tables,
 )
 
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
     **operation_pages.PAGES,
     **api_pages.PAGES,
+    **name_pages.PAGES,
     "reference/command.md": command_page.page,
     "tutorials/quantising_notebook.md": notebook_page.page,
 }
 """Pages by their path in docs/."""
 
-TABLES: Final[Mapping[str, Callable[[], str]]] = fidelity_tables.TABLES
+TABLES: Final[Mapping[str, Callable[[], str]]] = {
+    **fidelity_tables.TABLES,
+    **operation_tables.TABLES,
+}
 """Tables by the name that a page gives in `<!-- table: NAME -->`."""

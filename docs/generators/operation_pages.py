@@ -17,7 +17,8 @@ import pypto_cast
 from docs.generators.markdown_text import table
 from docs.generators.operation_examples import example
 from pypto_cast import operations
-from pypto_cast.operations.lowering import axis_of, elementwise
+from pypto_cast.operations.elementwise_plan import elementwise
+from pypto_cast.operations.lowering import axis_of
 from pypto_cast.operations.operation_rows import ROWS, OperationRow
 from pypto_cast.options.context import defaults
 from pypto_cast.options.releases import RELEASES
@@ -32,14 +33,20 @@ _GROUPS: Final = {
     "truth_and_bits": ("Comparisons, truth and bits", _SAME),
     "reduction_functions": ("Reductions", _REDUCED),
     "composites": ("Composites and rounding", "A tensor of the input's dtype and shape."),
+    "special_functions": (
+        "Powers and special functions",
+        "A tensor of the input's dtype and shape.",
+    ),
     "creation": ("Creation", "A new tensor."),
     "movement": ("Movement", "A new tensor of the input's dtype."),
     "padding": ("Padding", "A new tensor of the input's dtype."),
     "quantization": ("Quantisation", ""),
     "gathering": ("Reading by index", ""),
     "scattering": ("Writing by index", ""),
+    "additions": ("Adding by index and in place", ""),
     "sorting": ("Sorting and running sums", ""),
     "matrix_functions": ("Products of matrices", ""),
+    "convolution": ("Convolution", ""),
 }
 """By module: a title, and the result where a docstring says none."""
 TITLES: Final = MappingProxyType({module: title for module, (title, _) in _GROUPS.items()})

@@ -59,15 +59,17 @@ def cast(
     mode: CastMode = CastMode.CAST_NONE,
     satmode: SaturationMode | None = None,
 ) -> Tensor:
-    """Convert a tensor to another dtype, bit for bit as A2/A3 are documented to.
+    """Convert a tensor to another dtype, bit for bit as the chip's family is documented to.
 
     The cast is tiled by `set_vec_tile_shapes`; no result depends on the tile shape. Rounding
     happens once, from the exact source value. NaN has one pattern (0x7FFF in FP16 and BF16,
     0x7FFFFFFF in FP32) and becomes 0 in integers. FP16 and BF16 results overflow as IEEE 754 says
     for the mode: RINT and ROUND to infinity, TRUNC and ODD to the largest number, FLOOR and CEIL by
     sign; under `options(inf_nan_mode=False)` overflow and infinity become the largest number and
-    NaN +0. Zero keeps its sign between float dtypes, except FP32 to FP32, which gives +0. Subnormal
-    numbers are gradual.
+    NaN +0. Zero keeps its sign between float dtypes, except FP32 to FP32, which gives +0, and HF8,
+    which has one zero. Subnormal numbers are gradual. On the 950 that holds of FP8 and HF8 too;
+    overflow to DT_FP8E4M3, which has no infinity, gives NaN; FP4 has its largest number for what
+    is out of range, and 0 for NaN.
 
     Args:
         input: 1 to 4 dimensions, 1 to 2147483647 elements. Without data, the result is only
@@ -77,10 +79,12 @@ def cast(
             that rounds to integral values. Its shape and the entries of the tile are checked then
             too.
         mode: the round mode. CAST_NONE takes the default of the pair: CAST_TRUNC from float to
-            integer, CAST_RINT otherwise. Where nothing is rounded the mode is ignored.
+            integer, CAST_ROUND to HF8, CAST_RINT otherwise. Where nothing is rounded the mode is
+            ignored.
         satmode: ON clamps what an integer dtype cannot hold (130.0 to DT_INT8 is 127). OFF keeps
             low bits, for FP16 to UINT8, INT8 and INT16, FP32 to INT16, INT64 to INT32 and INT32 to
-            INT16; elsewhere it warns and clamps. Left out, it is ON, as the pypto.cast document
+            INT16, and on the 950 for every integer that may be out of range; elsewhere it warns and
+            clamps. Left out, it is ON, as the pypto.cast document
             says; where this package was imported as `pypto`, and under
             `options(satmode="upstream")`, it is OFF for those pairs, upstream's default. Name it in
             code that runs on both.
@@ -90,8 +94,8 @@ def cast(
 
     Raises:
         TypeError: an argument of the wrong type.
-        UnsupportedCastError: A2/A3 does not convert this pair, or, if both dtypes are equal, casts
-            nothing from or to them.
+        UnsupportedCastError: the chip does not convert this pair, or, if both dtypes are equal,
+            casts nothing from or to them.
         TileShapeError: the tile has fewer entries than the tensor has dimensions or does not fit
             UB, or is unaligned under `options(strict=True)`.
         CastModeError: the pair lacks the mode, under `options(strict=True)`.
@@ -161,15 +165,21 @@ def conversion(
         exact=context.exact,
         threads=context.threads,
         corrections=context.corrections,
+        engine=context.converter,
     )
 
 
 def _execute(plan: CastPlan, operand: Enclosure) -> Enclosure:
     """Run a plan on the device, on the engine of the context, or on intervals."""
+    from simulator.arithmetic.native.operation_nodes import may_be_open
+
     context, trusted, program = _options.current(), recording.trust("cast"), plan.program
     if context.run_mode is RunMode.NPU:
         codes = npu.run(program, operand.values)
-    elif operand.interval is None and trusted.assumed >= ASSUMPTIONS:
+    elif trusted.assumed >= ASSUMPTIONS and not may_be_open(operand):
+        waiting = _waiting(plan, operand, context)
+        if waiting is not None:
+            return waiting
         codes = _codes(program, operand.values, context)
     else:
         return conversion(conversions(plan.resolution, inf_nan_mode=context.inf_nan_mode), trusted)(
@@ -177,6 +187,24 @@ def _execute(plan: CastPlan, operand: Enclosure) -> Enclosure:
         )
     values = values_of(codes, plan.resolution.rule.dst)
     return Enclosure(values=values.reshape(program.plan.shape))
+
+
+def _waiting(plan: CastPlan, operand: Enclosure, context: _options.Options) -> Enclosure | None:
+    """The cast as a step of a native program, where operations wait; None: it is carried out."""
+    from simulator.arithmetic.native.operation_nodes import waiting_cast
+
+    if context.engine == "twin" or context.fidelity != "fast" or context.exact:
+        return None
+    chain = conversions(plan.resolution, inf_nan_mode=context.inf_nan_mode)
+    if context.corrections.touch(chain):
+        return None
+    again = conversion(chain, recording.trust("cast"))
+    return waiting_cast(
+        *(chain, operand, again),
+        names_choices=False,
+        engine=context.converter,
+        threads=context.threads,
+    )
 
 
 def _codes(program: TileProgram, values: npt.NDArray[Any], context: _options.Options) -> Codes:

@@ -14,8 +14,9 @@ import numpy.typing as npt
 from pypto_cast.report.report import Fact, Words, said
 from pypto_cast.report.text_format import plural, printable
 from simulator.numbers import elementwise, float_environment
-from simulator.numbers.convert import INF_NAN, Conversion, values_of
+from simulator.numbers.convert import INF_NAN, Conversion, in_numpy
 from simulator.numbers.formats import BF16, FP16, FP32, FloatFormat, Format, IntFormat
+from simulator.numbers.literals import number_of
 from simulator.numbers.rounding import Bools, RoundMode
 
 PIECE_ELEMS: Final = 1 << 16
@@ -237,6 +238,7 @@ class Reporter:
             name: the tensor's.
         """
         total = CastReport()
+        source, result = map(in_numpy, (source, result), self._formats)
         for begin in range(0, source.size, METER_ELEMS):
             before = source[begin : begin + METER_ELEMS]
             after = result[begin : begin + METER_ELEMS]
@@ -443,7 +445,7 @@ def _overflows(before: _Wide, ulp: _Wide, after: _Wide, fmt: Format) -> Bools:
         # float64 has no 2**63 - 1, but the first value beyond it.
         out_of_range: Bools = (whole < float(fmt.min)) | (whole >= float(fmt.max + 1))
         return out_of_range
-    largest = float(values_of(np.array([fmt.max_code], fmt.code_dtype), fmt)[0])
+    largest = float(number_of(fmt.max_code, fmt).magnitude)
     too_large: Bools = (np.abs(before) > largest) & (~np.isfinite(after) | (ulp >= 1))
     return too_large
 
@@ -461,7 +463,7 @@ def _quanta(values: _Wide, src: Format, dst: Format) -> npt.NDArray[np.int32]:
         return np.zeros(values.shape, np.int32)
     _, exponent = np.frexp(values)
     leading = np.where(values == 0, np.int32(dst.emin), exponent - 1)
-    quanta: npt.NDArray[np.int32] = np.maximum(leading, dst.emin) - dst.man_bits
+    quanta = dst.quanta(leading).astype(np.int32)
     return np.maximum(quanta, 0) if src is dst else quanta
 
 

@@ -444,7 +444,7 @@ def _check_targets(choice: Choice) -> None:
         if target.dtype.format not in targets:
             raise UnsupportedCastError(
                 f"nothing in a checkpoint can be cast to {target.dtype}; casts of {family} that "
-                f"safetensors can store lead to {', '.join(map(str, targets))}"
+                f"safetensors can store lead to {', '.join(map(format, targets))}"
             )
 
 
@@ -453,7 +453,7 @@ def _check_dims(checkpoint: Checkpoint, quantizing: Quantizing) -> None:
     there = {len(tensor.shape) for tensor in checkpoint.tensors if tensor.dtype in CODED_DTYPES}
     ranks = sorted(there & {*quantizing.dims})
     if not ranks:
-        known = " or ".join(map(str, sorted(there))) or "none"
+        known = " or ".join(map(format, sorted(there))) or "none"
         raise ValueError(
             f"no tensor of FP32, FP16 or BF16 has {quantizing.dims_text} dimensions, as --dims "
             f"asks; they have {known}"

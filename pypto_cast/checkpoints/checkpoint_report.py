@@ -130,7 +130,7 @@ def checkpoint_report(
         title=_title(work),
         facts=(
             *plain(input=work.checkpoint.path, output=output),
-            *plain(dst=list(map(str, work.choice.targets)), mode=work.mode.name),
+            *plain(dst=list(map(format, work.choice.targets)), mode=work.mode.name),
             *plain(satmode=work.satmode.name, metadata=dict(work.checkpoint.metadata)),
             # What text does not show is not planned for it.
             *plain(tensors=lambda: list(map(_tensor_document, outcomes))),

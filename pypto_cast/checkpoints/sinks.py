@@ -87,7 +87,7 @@ def with_note(work: CheckpointCast, metadata: Mapping[str, str]) -> dict[str, st
     """The metadata of a file with a note of the cast added."""
     note: dict[str, Any] = {
         "version": pypto_cast.__version__,
-        "to": list(map(str, work.choice.targets)),
+        "to": list(map(format, work.choice.targets)),
         "mode": work.mode.name,
         "satmode": work.satmode.name,
     }

@@ -20,9 +20,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from ascend_kernels.matrix import CAST_FORMATS
+from ascend_kernels.matrix import cast_formats
 from pypto_cast.dtypes.data_types import ROWS, DataType
 from pypto_cast.tensors.array_files import check_declared
+from tiling.chips import A2_A3
 from tiling.grid import Shape
 from tiling.input_files import regular
 
@@ -40,7 +41,7 @@ METADATA_KEY: Final = "__metadata__"
 DTYPES: Final[Mapping[str, DataType]] = {
     row.safetensors: row.pypto
     for row in ROWS
-    if row.safetensors is not None and row.pypto is not None and row.format in CAST_FORMATS
+    if row.safetensors is not None and row.pypto is not None and row.format in cast_formats(A2_A3)
 }
 """safetensors' names of the dtypes that casts convert."""
 

@@ -19,6 +19,14 @@ _TAKE_NUMBERS: Final = ("explain", "compare")
 _TAKE_THE_REST: Final = ("run",)
 """Commands whose arguments after the first are not theirs."""
 
+
+def _dump_folder(text: str) -> Path:
+    """A folder of a dump; an empty text would be the working directory."""
+    if not text:
+        raise typer.BadParameter("the folder of a dump is empty; '.' is this one")
+    return Path(text)
+
+
 Array = Annotated[Path, typer.Argument(metavar="IN.npy", help="The array to cast.")]
 Held = Annotated[
     str | None,
@@ -55,6 +63,10 @@ Output = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the result there.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output file if it exists.")]
+UpstreamDump = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", parser=_dump_folder, help="A dump of upstream's compiler instead."),
+]
 Scheduler = Annotated[
     str | None,
     typer.Option(

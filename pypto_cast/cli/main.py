@@ -25,7 +25,18 @@ _VERSION: Final = "--version"
 _ENDINGS: Final = ("SIGTERM", "SIGHUP")
 """Signals that would end the process before it has cleared its unfinished outputs."""
 _COMMANDS: Final = (
-    *("cast", "checkpoint", "diff", "matrix", "explain", "compare", "route", "trace", "tune"),
+    *(
+        "cast",
+        "checkpoint",
+        "diff",
+        "matrix",
+        "operations",
+        "explain",
+        "compare",
+        "route",
+        "trace",
+        "tune",
+    ),
     *("sweep", "verify", "run", "certainty", "compile", "schedule", "check-schedule"),
     *("device-check", "facts"),
 )

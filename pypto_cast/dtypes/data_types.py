@@ -111,7 +111,10 @@ class DataType(enum.Enum):
         return f"DataType.{self.name}"
 
     def __str__(self) -> str:
-        return self.name
+        return f"DataType.{self.name}"
+
+    def __format__(self, form: str) -> str:
+        return format(self.name, form)  # short in messages and tables
 
     def __int__(self) -> int:
         return int(self.value)
@@ -119,8 +122,7 @@ class DataType(enum.Enum):
     @property
     def format(self) -> Format | None:
         """The number format that the simulator knows for it, None where it knows none."""
-        row = ROW_OF[self]
-        return None if row.is_only_declared else row.format
+        return ROW_OF[self].format
 
     @property
     def number_format(self) -> Format:
@@ -244,7 +246,6 @@ class DtypeRow:
         dtype: numpy's or ml_dtypes' dtype.
         bits: width of one element.
         aliases: other spellings; with an owner where the bare word means another dtype elsewhere.
-        is_only_declared: pypto's tensors have it and hold no data of it here.
     """
 
     format: Format | None
@@ -256,21 +257,25 @@ class DtypeRow:
     dtype: np.dtype[Any] | None
     bits: int
     aliases: tuple[str, ...]
-    is_only_declared: bool
 
     @property
     def torch(self) -> str | None:
         """torch's name: numpy's, for elements of whole bytes and truth values."""
         dtype = self.dtype
         is_whole = dtype is not None and self.bits in (1, 8 * dtype.itemsize)
+        is_whole = is_whole and dtype is not None and dtype.names is None
         return dtype.name if dtype is not None and is_whole else None
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All names but those that are made of the format."""
+        """All names but those that are made of the format.
+
+        Without a format pypto's has its prefix: FP4_E2M1 is the format of DT_FP4_E2M1X2 elsewhere.
+        """
         pypto = "" if self.pypto is None else self.pypto.name
         onnx = "" if self.onnx is None else self.onnx.name
-        named = (pypto, pypto.removeprefix("DT_"), onnx, self.openvino, self.paddle)
+        short = pypto.removeprefix("DT_") if self.format is not None else ""
+        named = (pypto, short, onnx, self.openvino, self.paddle)
         return tuple(name for name in (*named, self.safetensors, *self.aliases) if name)
 
 
@@ -284,7 +289,6 @@ def _row(
     *aliases: str,
     numpy: str = "",
     bits: int = 0,
-    is_only_declared: bool = False,
 ) -> DtypeRow:
     dtype = np.dtype(numpy) if numpy else None
     if format is not None:
@@ -301,7 +305,6 @@ def _row(
         dtype=dtype,
         bits=bits,
         aliases=aliases,
-        is_only_declared=is_only_declared,
     )
 
 
@@ -318,10 +321,12 @@ ROWS: Final = (
     _row(f.E5M2, DT_FP8E5M2, _T.FLOAT8E5M2, "f8e5m2", None, "F8_E5M2"),
     _row(f.E4M3FNUZ, None, _T.FLOAT8E4M3FNUZ, None, None, "F8_E4M3FNUZ"),
     _row(f.E5M2FNUZ, None, _T.FLOAT8E5M2FNUZ, None, None, "F8_E5M2FNUZ"),
-    _row(f.E8M0, DT_FP8E8M0, _T.FLOAT8E8M0, "f8e8m0", None, "F8_E8M0", is_only_declared=True),
+    _row(f.E8M0, DT_FP8E8M0, _T.FLOAT8E8M0, "f8e8m0", None, "F8_E8M0"),
+    _row(f.HF8, DT_HF8, None, None, None, None, "hifloat8"),
     _row(f.E2M3, None, _T.FLOAT6E2M3),
     _row(f.E3M2, None, _T.FLOAT6E3M2),
-    _row(f.E2M1, DT_FP4_E2M1, _T.FLOAT4E2M1, "f4e2m1"),
+    _row(f.E2M1, DT_FP4_E2M1X2, _T.FLOAT4E2M1, "f4e2m1"),
+    _row(f.E1M2, DT_FP4_E1M2X2, None, None, None, None, "float4_e1m2"),
     _row(f.BOOL, DT_BOOL, _T.BOOL, "boolean", "bool", "BOOL", "bool_"),
     _row(f.UINT8, DT_UINT8, _T.UINT8, "u8", "uint8", "U8"),
     _row(f.INT8, DT_INT8, _T.INT8, "i8", "int8", "I8"),
@@ -340,9 +345,7 @@ ROWS: Final = (
     _row(None, None, _T.STRING, "string", None, None, "str", "str_"),
     _row(None, DT_FP8, bits=8),
     _row(None, DT_HF4, bits=4),
-    _row(None, DT_HF8, bits=8),
-    _row(None, DT_FP4_E2M1X2, bits=8),
-    _row(None, DT_FP4_E1M2X2, bits=8),
+    _row(None, DT_FP4_E2M1, bits=4),
     _row(None, DT_FP4_E1M2, bits=4),
     _row(None, DT_BOTTOM),
     _row(None, None, None, "nf4", bits=4),
@@ -363,6 +366,14 @@ DTYPE_OF: Final[Mapping[Format, DataType]] = {
 _BY_NUMPY: Final[Mapping[np.dtype[Any], DataType]] = {
     fmt.dtype: dtype for fmt, dtype in DTYPE_OF.items() if dtype is not DT_DOUBLE
 }
+_BY_NAME: Final[Mapping[str, DataType]] = {
+    alias: row.pypto
+    for row in ROWS
+    if row.pypto is not None and row.dtype is not None and row.dtype.names is not None
+    for alias in row.aliases
+}
+"""By the name of another library's numpy dtype, of formats that numpy and ml_dtypes lack: those of
+en_dtypes."""
 
 
 def bytes_of(dtype: DataType) -> int:
@@ -412,19 +423,19 @@ def numpy_dtype(dtype: DataType) -> np.dtype[Any]:
     """
     fmt = dtype.format
     if fmt is None or dtype is DT_DOUBLE:
-        holders = ", ".join(str(known) for known in _BY_NUMPY.values())
+        holders = ", ".join(format(known) for known in _BY_NUMPY.values())
         raise TypeError(f"{dtype} can be declared but holds no data here; these do: {holders}")
     return fmt.dtype
 
 
 def dtype_of_numpy(dtype: np.dtype[Any]) -> DataType:
-    """The DataType of a numpy dtype, in any byte order.
+    """The DataType of a numpy dtype, in any byte order; HF8 and E1M2 are en_dtypes' too.
 
     Raises:
         TypeError: no cast takes it; the text names the numpy dtypes that do.
     """
     native = dtype.newbyteorder("=")
-    found = _BY_NUMPY.get(native)
+    found = _BY_NUMPY.get(native) or _BY_NAME.get(native.name)
     if found is None:
         holders = ", ".join(str(known) for known in _BY_NUMPY)
         hint = " (float64: use .astype(numpy.float32))" if native == np.float64 else ""
@@ -432,21 +443,118 @@ def dtype_of_numpy(dtype: np.dtype[Any]) -> DataType:
     return found
 
 
-# Enums that no cast reads: arguments of upstream's operations.
-PrecisionType = enum.Enum("PrecisionType", ("INTRINSIC", "HIGH_PRECISION"), start=0)
-ReLuType = enum.Enum("ReLuType", ("NO_RELU", "RELU"), start=0)
-CachePolicy = enum.Enum("CachePolicy", ("NONE_CACHEABLE",), start=1)
-ReduceMode = enum.Enum("ReduceMode", ("ATOMIC_ADD",), start=0)
-OpType = enum.Enum("OpType", ("EQ", "NE", "LT", "LE", "GT", "GE"), start=0)
-OutType = enum.Enum("OutType", ("BOOL", "BIT"), start=0)
-TopKAlgo = enum.Enum("TopKAlgo", ("MERGE_SORT", "RADIX_SELECT"), start=0)
-TransMode = enum.Enum("TransMode", ("CAST_NONE", "CAST_RINT", "CAST_ROUND"), start=0)
-ScatterMode = enum.Enum("ScatterMode", ("NONE", "ADD", "MULTIPLY"), start=0)
-AtomicRMWMode = enum.Enum("AtomicRMWMode", ("ADD", "MAX", "MIN"), start=0)
-AtomicType = enum.Enum("AtomicType", ("SET", "ADD"), start=0)
-DequantScaleRoundingMode = enum.Enum(
-    "DequantScaleRoundingMode", ("ROUND_UP", "ROUND_DOWN"), start=0
-)
+class _Numbered(enum.Enum):
+    """An enumeration of upstream's; int() gives upstream's number.
+
+    No cast reads those that follow: they are arguments of upstream's operations.
+    """
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+
+class PrecisionType(_Numbered):
+    """The way a function is computed: by one instruction, or by several and nearer."""
+
+    INTRINSIC = 0
+    HIGH_PRECISION = 1
+
+
+class ReLuType(_Numbered):
+    """The treatment of negative results of a matmul."""
+
+    NO_RELU = 0
+    RELU = 1
+
+
+class ConvReLuType(_Numbered):
+    """The treatment of negative results of a convolution."""
+
+    NO_RELU = 0
+    RELU = 1
+
+
+class CachePolicy(_Numbered):
+    """A hint for the cache."""
+
+    NONE_CACHEABLE = 1
+
+
+class ReduceMode(_Numbered):
+    """The way results of tasks are joined in global memory."""
+
+    ATOMIC_ADD = 0
+
+
+class OpType(_Numbered):
+    """The comparison of `pypto.cmp`."""
+
+    EQ = 0
+    NE = 1
+    LT = 2
+    LE = 3
+    GT = 4
+    GE = 5
+
+
+class OutType(_Numbered):
+    """The form of a comparison's results."""
+
+    BOOL = 0
+    BIT = 1
+
+
+class TopKAlgo(_Numbered):
+    """The way that the largest elements are found."""
+
+    MERGE_SORT = 0
+    RADIX_SELECT = 1
+
+
+class TransMode(_Numbered):
+    """The rounding of FP32 operands of a matmul."""
+
+    CAST_NONE = 0
+    CAST_RINT = 1
+    CAST_ROUND = 2
+
+
+class ScatterMode(_Numbered):
+    """The way scattered values join those that are there."""
+
+    NONE = 0
+    ADD = 1
+    MULTIPLY = 2
+
+
+class AtomicRMWMode(_Numbered):
+    """The way an atomic operation joins values."""
+
+    ADD = 0
+    MAX = 1
+    MIN = 2
+
+
+class AtomicType(_Numbered):
+    """The way shared memory takes a value."""
+
+    SET = 0
+    ADD = 1
+
+
+class LogBaseType(_Numbered):
+    """The base of a logarithm."""
+
+    LOG_E = 0
+    LOG_2 = 1
+    LOG_10 = 2
+
+
+class DequantScaleRoundingMode(_Numbered):
+    """The rounding of a scale to a power of two."""
+
+    ROUND_UP = 0
+    ROUND_DOWN = 1
 
 
 class CompStage(enum.Enum):

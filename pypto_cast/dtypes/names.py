@@ -58,11 +58,16 @@ def _derived(fmt: Format) -> Iterator[str]:
         yield from (f"{word}{fmt.bits}{fmt.name}" for word in ("f", "fp", "float"))
 
 
+def name_of_numpy(dtype: np.dtype[Any]) -> str:
+    """The name of a numpy dtype; of one that holds bytes of a format alone, the format's."""
+    return dtype.name if dtype.names is None else dtype.names[0].lower()
+
+
 def _spellings() -> Iterator[tuple[str, DtypeRow]]:
     for row in ROWS:
         yield from ((spelling, row) for spelling in row.names)
         if row.dtype is not None:
-            yield row.dtype.name, row
+            yield name_of_numpy(row.dtype), row
         if row.format is not None:
             yield from ((spelling, row) for spelling in _derived(row.format))
 
@@ -171,7 +176,7 @@ def _bare(text: str) -> str:
 
 
 _DTYPES: Final = tuple(dtype for dtype in DataType if dtype is not DT_BOTTOM)
-_BY_NUMPY: Final = MappingProxyType({fmt.dtype.name: fmt for fmt in FORMATS.values()})
+_BY_NUMPY: Final = MappingProxyType({name_of_numpy(fmt.dtype): fmt for fmt in FORMATS.values()})
 
 _PYPTO: Final = Names(
     {dtype.name: dtype for dtype in _DTYPES}
@@ -225,7 +230,7 @@ def format_named(dtype: object) -> Format:
     if not isinstance(dtype, type) and hasattr(dtype, "dtype"):
         dtype = dtype_of_tensor(dtype)
     if isinstance(dtype, np.dtype) or (isinstance(dtype, type) and dtype is not object):
-        text: str | None = np.dtype(dtype).name
+        text: str | None = name_of_numpy(np.dtype(dtype))
     else:
         text = None if isinstance(dtype, int) else text_of(dtype)
     if text is None:

@@ -284,7 +284,7 @@ def what_if(operation: Cause | str, *, rounded_to: DataType | None = None) -> It
     if not isinstance(operation, (Cause, str)):
         raise TypeError(f"what_if takes a Cause or a str, not {operation!r}")
     if rounded_to is not None and rounded_to not in ROUNDED_TO:
-        names = " or ".join(map(str, ROUNDED_TO))
+        names = " or ".join(map(format, ROUNDED_TO))
         raise ValueError(f"rounded_to must be {names}, not {rounded_to!r}")
     assumed = WhatIf(operation=operation, rounded_to=rounded_to)
     with applying(assumed):

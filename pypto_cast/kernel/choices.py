@@ -17,7 +17,7 @@ from pypto_cast.options.releases import CONFLICTS, RELEASES, Conflict, Release
 from pypto_cast.recording.causes import Cause
 from pypto_cast.recording.output_certainty import Bools, ChoiceBits, OutputCertainty
 from pypto_cast.recording.recording import Recording
-from simulator.arithmetic.interval import Bounds, changed, union, unknown
+from simulator.arithmetic.interval import Bounds, Index, changed, pieces, union, unknown
 from simulator.arithmetic.total_order import same_code
 from simulator.arithmetic.trust import NAMED_CHOICES, Assumption, choice_bits
 from simulator.numbers import float_environment
@@ -168,6 +168,8 @@ def judged(
     """
     if not assumed:
         return tuple(dataclasses.replace(output, choices=None) for output in outputs)
+    if not any(_has_certain(output) for output in outputs):
+        return tuple(_resting_on(output, 0) for output in outputs)
     in_force, others = choice_bits(*assumed), _again(outputs, again)
     if others is None:
         return tuple(_resting_on(output, in_force) for output in outputs)
@@ -179,7 +181,20 @@ def judged(
 
 def _resting_on(output: OutputCertainty, bits: int) -> OutputCertainty:
     """An output all of whose certain elements rest on the same choices."""
-    return dataclasses.replace(output, choices=np.full(output.shape, bits, np.uint32))
+    return dataclasses.replace(output, choices=np.broadcast_to(np.uint32(bits), output.shape))
+
+
+_PIECE_ELEMS: Final = 1 << 15
+"""Elements of outputs that are compared together, in the cache."""
+
+
+def _has_certain(output: OutputCertainty) -> bool:
+    return any(_certain_part(output, index).any() for index in pieces(output.shape, _PIECE_ELEMS))
+
+
+def _certain_part(output: OutputCertainty, index: Index) -> Bools:
+    certain = same_code(output.low[index], output.high[index])
+    return certain if output.may_be_nan is None else certain & ~output.may_be_nan[index]
 
 
 def resting_on_release(outputs: Outputs, other: OtherRelease, *, doubts: bool) -> Outputs:
@@ -244,11 +259,16 @@ def unjudged(ran: Recording) -> Outputs:
 
 def _choices_of(output: OutputCertainty, other: OutputCertainty, in_force: int) -> ChoiceBits:
     """The choices that leave an element open when none is in force."""
-    is_same = other.certain & same_code(output.values, other.low)
-    named = _bits(other) & np.uint32(in_force)
-    # An element that a choice opens on a way that no interval follows rests on all in force.
-    named = np.where(named == 0, np.uint32(in_force), named)
-    return np.where(output.certain & ~is_same, named, np.uint32(0))
+    found = np.zeros(output.shape, np.uint32)
+    for index in pieces(output.shape, _PIECE_ELEMS):
+        is_same = same_code(output.values[index], other.low[index]) & _certain_part(other, index)
+        rests = _certain_part(output, index) & ~is_same
+        if rests.any():
+            named = _bits(other, index) & np.uint32(in_force)
+            # What a choice opens on a way that no interval follows rests on all in force.
+            np.copyto(named, in_force, where=named == 0)
+            np.copyto(found[index], named, where=rests)
+    return found
 
 
 def _again(outputs: Outputs, run: Callable[[], Outputs]) -> Outputs | None:
@@ -261,5 +281,7 @@ def _again(outputs: Outputs, run: Callable[[], Outputs]) -> Outputs | None:
     return others if same == [(o.name, o.dtype, o.shape) for o in others] else None
 
 
-def _bits(output: OutputCertainty) -> ChoiceBits:
-    return np.zeros(output.shape, np.uint32) if output.choices is None else output.choices
+def _bits(output: OutputCertainty, index: Index = ()) -> ChoiceBits:
+    choices = np.broadcast_to(np.uint32(0), output.shape)
+    found: ChoiceBits = (choices if output.choices is None else output.choices)[index]
+    return found

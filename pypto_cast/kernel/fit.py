@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from ascend_kernels.schedule.planner.ub_overflow import UBOverflow, UBOverflowError
 from ascend_kernels.schedule.schedule import Schedule
-from pypto_cast.call_sites import silenced
+from pypto_cast.call_sites import Place, silenced
 from pypto_cast.kernel.graph.statement_order import (
     moved,
     moved_beside,
@@ -32,10 +32,9 @@ from pypto_cast.kernel.jit import Kernel
 from pypto_cast.kernel.kernel_source import names_assigned
 from pypto_cast.kernel.tile_choice import (
     TileCall,
-    largest_extents,
-    marked_tile,
-    marked_tiles,
+    TiledTensors,
     replaced_tiles,
+    tile_recording,
 )
 from pypto_cast.options.context import current, options
 from pypto_cast.recording.steps import Call
@@ -376,47 +375,31 @@ class _Search:
 
         Where none fits, the least bad.
         """
-        with marked_tiles(), silenced():
-            recorded, _ = self._kernel._recorded_for_plan(tuple(self._arguments), self._named)
-        events = recorded.calls or []
-        places: dict[Any, TileCall] = {}
-        for tile in filter(None, map(marked_tile, events)):
-            places.setdefault(tile.call.place, tile.call)
-        calls = {each: largest_extents(events, place)[0] for place, each in places.items()}
-        if not calls and current().vec_tile_shapes:
+        recording = tile_recording(self._kernel, self._arguments, self._named)
+        places: dict[Place, TileCall] = {}
+        for each in recording.calls:
+            places.setdefault(each.place, each)
+        under = {each: recording.tensors_under(place) for place, each in places.items()}
+        if not any(under.values()) and current().vec_tile_shapes:
             call = TileCall(file="", line=0, tile_shape=current().vec_tile_shapes)
-            calls = {call: largest_extents(events, None)[0]}
-        calls = {call: self._within(call.tile_shape, each) for call, each in calls.items()}
-        alone = [*filter(None, itertools.starmap(self._nearest, calls.items()))]
-        if len(calls) > 1 and not any(each.fits for each in alone):
-            alone += filter(None, [self._together(calls)])
+            under = {call: recording.tensors_under(None)}
+        known = {call: each for call, each in under.items() if each is not None}
+        alone = [*filter(None, itertools.starmap(self._nearest, known.items()))]
+        if len(known) > 1 and not any(each.fits for each in alone):
+            alone += filter(None, [self._together(known)])
         fitting = [each for each in alone if each.fits]
         if fitting or not alone:
             yield from sorted(fitting, key=_lost)
         else:
             yield min(alone, key=lambda each: each.needed_ub_bytes)
 
-    @property
-    def _unit(self) -> int:
-        """The elements of a block, of the narrowest tensor of the signature."""
-        annotations = self._kernel.signature.tensors.values()
-        widths = [x.dtype.number_format.dtype.itemsize for x in annotations if x.dtype]
-        return current().chip.block_bytes // min(widths, default=4)
-
-    def _within(self, tile: Shape, extents: Shape) -> Shape:
-        """A tile shape cut to the tensors under it, the last axis to whole blocks."""
-        units = (*(1 for _ in tile[1:]), self._unit)
-        return tuple(
-            min(length, -(-extent // unit) * unit)
-            for length, extent, unit in zip(tile, extents or tile, units, strict=True)
-        )
-
-    def _nearest(self, call: TileCall, asked: Shape) -> FitChange | None:
-        """The nearest tile shape of a call that fits, below the one that was asked for.
+    def _nearest(self, call: TileCall, under: TiledTensors) -> FitChange | None:
+        """The nearest tile shape of a call that fits, below the one that it sets.
 
         Where none is found, the least bad of those that were planned.
         """
-        candidates = _smaller(asked, self._unit)
+        asked = _within(call.tile_shape, under)
+        candidates = _smaller(asked, under)
         if asked != call.tile_shape:
             candidates.insert(0, asked)
         self.tile_shapes += len(candidates)
@@ -464,12 +447,12 @@ class _Search:
             nearer = nearer[:middle] if fits(tile) else [*filter(is_open, nearer[middle + 1 :])]
         return self._tiled(best[1], {call: best[0]})
 
-    def _together(self, calls: Mapping[TileCall, Shape]) -> FitChange | None:
+    def _together(self, calls: Mapping[TileCall, TiledTensors]) -> FitChange | None:
         """All tile shapes, each halved as often: the outer axes first."""
-        shapes = {**calls}
+        shapes = {call: _within(call.tile_shape, under) for call, under in calls.items()}
         last: FitChange | None = None
         for _ in range(_MOST_PLANS):
-            halved = {call: _halved(shape, self._unit) for call, shape in shapes.items()}
+            halved = {call: _halved(shape, calls[call]) for call, shape in shapes.items()}
             if halved == shapes:
                 break
             shapes = halved
@@ -541,12 +524,27 @@ def _lost(change: FitChange) -> int:
     return sum(math.prod(call.tile_shape) - math.prod(shape) for call, shape in change.tiles)
 
 
-def _smaller(tile: Shape, unit: int) -> list[Shape]:
+def _within(tile: Shape, under: TiledTensors) -> Shape:
+    """A tile shape cut to the tensors under it, the last axis to whole blocks."""
+    rank = len(under.extents)
+    cut = (
+        min(length, -(-extent // unit) * unit)
+        for length, extent, unit in zip(tile[:rank], under.extents, _units(under), strict=True)
+    )
+    return (*cut, *tile[rank:])
+
+
+def _units(under: TiledTensors) -> Shape:
+    """The step of each axis."""
+    return (*(1 for _ in under.extents[1:]), under.unit)
+
+
+def _smaller(tile: Shape, under: TiledTensors) -> list[Shape]:
     """The candidates below a tile shape, the nearest first."""
-    most = round(_MOST_SHAPES ** (1 / len(tile)))
-    along = [
-        _extents(extent, unit if k == len(tile) - 1 else 1, most) for k, extent in enumerate(tile)
-    ]
+    rank = len(under.extents)
+    most = round(_MOST_SHAPES ** (1 / rank))
+    along = [_extents(*each, most) for each in zip(tile[:rank], _units(under), strict=True)]
+    along += [[extent] for extent in tile[rank:]]
     found = [each for each in itertools.product(*along) if each != tile]
     return sorted(found, key=lambda each: (-math.prod(each), *(-x for x in reversed(each))))
 
@@ -558,12 +556,11 @@ def _extents(extent: int, unit: int, most: int) -> list[int]:
     return sorted({extent, *range(step, extent, step), *(x for x in powers if not x % unit)})
 
 
-def _halved(tile: Shape, unit: int) -> Shape:
+def _halved(tile: Shape, under: TiledTensors) -> Shape:
     """A tile shape with its first axis that can be halved so; the last one in whole blocks."""
-    for axis, extent in enumerate(tile):
-        step = unit if axis == len(tile) - 1 else 1
-        half = -(-extent // 2 // step) * step
-        if 0 < half < extent:
+    for axis, step in enumerate(_units(under)):
+        half = -(-tile[axis] // 2 // step) * step
+        if 0 < half < tile[axis]:
             return (*tile[:axis], half, *tile[axis + 1 :])
     return tile
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,8 +14,8 @@ from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.kernel.choices import unjudged
 from pypto_cast.options.context import Scope
 from pypto_cast.recording import recording, steps, tally
-from pypto_cast.recording.recording import Recording, tree_map
-from pypto_cast.recording.steps import Call
+from pypto_cast.recording.recording import Recording
+from pypto_cast.recording.steps import Call, tree_map
 from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.unfinished import held_back
 from tiling.grid import Shape
@@ -29,35 +30,46 @@ class _Body:
         tensors: which it ran over.
         declared: shape and dtype of each before.
         calls: what it did, in order.
+        unread: the elements that it computed with before they had values.
     """
 
     name: str
     tensors: tuple[Tensor, ...]
     declared: tuple[tuple[Shape, DataType], ...]
     calls: list[Call]
+    unread: list[str]
 
 
 _BUILT: Final[ContextVar[_Body | None]] = ContextVar("pypto_cast_function", default=None)
 
 
 @contextlib.contextmanager
-def function(name: str, *tensors: Tensor) -> Iterator[None]:
+def function(name: str, *arguments: object) -> Iterator[Iterable[int]]:
     """Run the body of a `with` statement as a kernel over tensors of `from_torch` or `from_numpy`.
 
     What it writes reaches their arrays at its end, unless it raises. Over tensors that are declared
-    without values the body runs once without them, and its operations are kept:
+    without values the body runs once without them, an element that it reads counting as 0 then,
+    and its operations are kept:
     `pypto.runtime._device_run_once_data_from_host` carries them out over tensors with values. As
     upstream's, a tile shape set inside stays.
 
+    Args:
+        name: of the function.
+        arguments: the tensors; what is no tensor is ignored, as upstream does.
+
+    Yields:
+        Upstream's recorder, over which `for _ in recorder` goes once.
+
     Raises:
-        TypeError: no tensors, or some with data and some without.
+        TypeError: some tensors with data and some without.
         RuntimeError: inside a kernel.
     """
+    tensors = tuple(each for each in arguments if isinstance(each, Tensor))
     if recording.current() is not None:
         raise RuntimeError(f"function {name!r} is inside a kernel, which upstream refuses")
-    executes = any(isinstance(tensor, Tensor) and tensor.has_data for tensor in tensors)
+    executes = any(tensor.has_data for tensor in tensors)
     for tensor in tensors:
-        if not isinstance(tensor, Tensor) or tensor.has_data is not executes:
+        if tensor.has_data is not executes:
             raise TypeError(
                 f"function {name!r} takes tensors with data, or tensors all of which are declared "
                 f"without, not {tensor!r}"
@@ -65,19 +77,20 @@ def function(name: str, *tensors: Tensor) -> Iterator[None]:
     _BUILT.set(None)
     if executes:
         with _executing(name, tensors, tensors):
-            yield
+            yield range(1)
         return
     declared = tuple((tuple(map(int, tensor.shape)), tensor.dtype) for tensor in tensors)
     calls: list[Call] = []
-    own = Recording(kernel=name, executes=False, calls=calls)
+    unread: list[str] = []
+    own = Recording(kernel=name, executes=False, calls=calls, unread=unread)
     try:
         for tensor, (shape, _) in zip(tensors, declared, strict=True):
             tensor.attach(own.local(tensor.name or name, shape, is_given=True))
         with recording.running(own):
-            yield
+            yield range(1)
     finally:
         _detach(tensors)
-    _BUILT.set(_Body(name=name, tensors=tensors, declared=declared, calls=calls))
+    _BUILT.set(_Body(name=name, tensors=tensors, declared=declared, calls=calls, unread=unread))
 
 
 def run_function(*tensors: Tensor) -> None:
@@ -89,13 +102,15 @@ def run_function(*tensors: Tensor) -> None:
 
     Args:
         tensors: of `from_torch` or `from_numpy`, one for each that the function was declared over,
-            in that order.
+            in that order. Upstream takes their memory alone: one of another shape with as many
+            elements is taken under the declared one.
 
     Raises:
         RuntimeError: no `pypto.function` over declared tensors was built in this context, or it is
             asked for inside a kernel.
         TypeError: no tensors with values, another number of them, or another dtype than declared.
-        ValueError: another shape than declared.
+        ValueError: another number of elements than declared; or the body read an element of a
+            declared tensor, as `x[0, 0]`, which stood for 0 while it was recorded.
     """
     if recording.current() is not None:
         raise RuntimeError("a function is run outside kernels only")
@@ -106,9 +121,15 @@ def run_function(*tensors: Tensor) -> None:
             "values, pypto.function(name, pypto.from_torch(x), ...) runs at once, and their arrays "
             "have the results already"
         )
-    _check(body, tensors)
+    if body.unread:
+        raise ValueError(
+            f"function {body.name!r} computed with element {body.unread[0]} before it had a value, "
+            "and its body is not run again: have pypto.function over tensors with values, "
+            "pypto.from_torch(x), or a kernel of pypto.jit"
+        )
+    given, tensors = tensors, _checked(body, tensors)
     again = dict(zip(map(id, body.tensors), tensors, strict=True))
-    with _executing(body.name, tensors, body.tensors) as own:
+    with _executing(body.name, tensors, body.tensors, given) as own:
         for call in body.calls:
             own.loops[:], own.segment = call.loops, call.segment
             with Scope(call.settings), asked_at((call.file, call.line)):
@@ -121,7 +142,10 @@ def run_function(*tensors: Tensor) -> None:
 
 @contextlib.contextmanager
 def _executing(
-    name: str, tensors: Sequence[Tensor], declared: Sequence[Tensor]
+    name: str,
+    tensors: Sequence[Tensor],
+    declared: Sequence[Tensor],
+    given: Sequence[Tensor] = (),
 ) -> Iterator[Recording]:
     """Compute in the body of a `with` statement, and write the tensors' arrays at its end.
 
@@ -129,6 +153,7 @@ def _executing(
         name: of the function.
         tensors: with values.
         declared: which messages name.
+        given: those of the caller, whose memory they have.
     """
     own = Recording(kernel=name, bounds=tally.is_counting())
     try:
@@ -141,7 +166,7 @@ def _executing(
             found = unjudged(own) if own.bounds else ()
             with held_back():
                 changed = own.commit()
-                for tensor in tensors:
+                for tensor in (*tensors, *given):
                     tensor.take_results(changed)
                 steps.remember(changed)
             own.count(found)
@@ -154,7 +179,8 @@ def _detach(tensors: Sequence[Tensor]) -> None:
         tensor.attach(None)
 
 
-def _check(body: _Body, tensors: Sequence[Tensor]) -> None:
+def _checked(body: _Body, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """The tensors under the declared shapes."""
     wanted = ", ".join(f"{dtype} {list(shape)}" for shape, dtype in body.declared)
     asked = f"function {body.name!r} is declared over {wanted}"
     for position, tensor in enumerate(tensors):
@@ -165,14 +191,27 @@ def _check(body: _Body, tensors: Sequence[Tensor]) -> None:
             )
     if len(tensors) != len(body.declared):
         raise TypeError(f"{asked}; {len(tensors)} tensors are given")
+    found = []
     for position, (tensor, (shape, dtype)) in enumerate(zip(tensors, body.declared, strict=True)):
         if tensor.dtype is not dtype:
             raise TypeError(f"{asked}; argument {position} is {tensor.dtype}: cast it")
-        if tuple(tensor.shape) != shape:
+        found.append(_under_shape(tensor, shape))
+        if found[-1] is None:
             raise ValueError(
                 f"{asked}; argument {position} has shape {list(map(int, tensor.shape))}: declare "
-                "the function over tensors of that shape"
+                "the function over tensors of as many elements"
             )
+    return tuple(tensor for tensor in found if tensor is not None)
+
+
+def _under_shape(tensor: Tensor, shape: Shape) -> Tensor | None:
+    """The memory of a tensor under a shape of as many elements; None if it has none there."""
+    if tuple(tensor.shape) == shape:
+        return tensor
+    held = tensor.enclosure()
+    if held is None or held.values.size != math.prod(shape) or not held.values.flags.c_contiguous:
+        return None
+    return Tensor._from_result(shape, tensor.dtype, tensor.name, data=held.reshape(shape))
 
 
 def _again(value: Any, again: dict[int, Tensor]) -> Any:

@@ -13,6 +13,7 @@ from ascend_kernels import npu
 from pypto_cast.call_sites import Place, asked_at, silenced, warn_caller, warnings_held
 from pypto_cast.cast.npu import HostCopies
 from pypto_cast.dtypes.data_types import TileOpFormat
+from pypto_cast.error import ParserError, error_of
 from pypto_cast.kernel.certainty import Certainty, Remedy, announce, remedies
 from pypto_cast.kernel.choices import (
     OtherRelease,
@@ -44,7 +45,7 @@ from pypto_cast.kernel.scheduled import (
 )
 from pypto_cast.loading import entry
 from pypto_cast.options.context import Settings, current, options, running_on
-from pypto_cast.options.hints import GROUPS, merged
+from pypto_cast.options.hints import GROUPS, check_jit_option
 from pypto_cast.recording import recording, steps, tally
 from pypto_cast.recording.recording import Recording
 from pypto_cast.tensors.tensor import Tensor
@@ -60,6 +61,8 @@ if TYPE_CHECKING:  # loaded when a schedule is asked for
     from pypto_cast.kernel.task_estimate import TaskEstimate
     from pypto_cast.kernel.tuned_kernel import TunedKernel
     from pypto_cast.recording.plan_tape import PlanTape
+
+_NO_RETURN = "Return statements are not allowed: a kernel writes its outputs in place, out[:] = ..."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,8 +105,8 @@ class Kernel:
     anything else; where it runs on an NPU, tensors on that too. It writes its outputs in place once
     all of it succeeded, and returns nothing; if it raises, every array is as it was. Ctrl-C while
     outputs are written raises KeyboardInterrupt once all of them are. Tile shapes set inside end
-    with it. What is not an output is never modified. A call inside another kernel takes that
-    kernel's tensors, and runs where that one does.
+    with it. What is not an output is never modified; an array that Python changes meanwhile may be
+    read later. A call inside another kernel takes its tensors, and runs where that one does.
     """
 
     def __init__(
@@ -152,10 +155,12 @@ class Kernel:
             named = {name: copies.of(value) for name, value in named.items()}
         with recording.running(own), running_on(run_mode):
             self._run(own, arguments, named)
-            outputs = self._outputs(own) if own.bounds else ()
+            outputs, ran = self._outputs(own) if own.bounds else (), own
+            if own.bounds and own.numbers.came_later():
+                outputs, ran = self._again(own, arguments, named)
             if own.bounds and run_mode is npu.RunMode.SIM:
-                outputs, _ = self._judged(outputs, own, arguments, named)
-            with held_back():
+                outputs, _ = self._judged(outputs, ran, arguments, named)
+            with own.settled(), held_back():
                 changed = own.commit()
                 for value in (*arguments, *named.values()):
                     if isinstance(value, Tensor):
@@ -164,22 +169,19 @@ class Kernel:
                 steps.remember(changed)
             own.count(outputs)
 
-    def _recording(
-        self,
-        *,
-        executes: bool = True,
-        bounds: bool = False,
-        by_documents: bool = False,
-        tape: PlanTape | None = None,
-    ) -> Recording:
-        return Recording(
-            tape=tape,
-            kernel=self._signature.kernel,
-            executes=executes,
-            bounds=bounds,
-            by_documents=by_documents,
-            new_ir=self.options.new_ir is not False,
-        )
+    def _recording(self, **fields: Any) -> Recording:
+        new_ir = self.options.new_ir is not False
+        return Recording(kernel=self._signature.kernel, new_ir=new_ir, **fields)
+
+    def _again(
+        self, ran: Recording, *given: Any, by_documents: bool = False
+    ) -> tuple[Outputs, Recording]:
+        """Another run for its bounds, which knows the numbers that come later."""
+        numbers = ran.numbers.for_next_run()
+        other = self._recording(bounds=True, by_documents=by_documents, numbers=numbers)
+        with silenced(), recording.running(other):
+            self._run(other, *given)
+            return self._outputs(other), other
 
     @property
     def signature(self) -> Signature:
@@ -214,15 +216,17 @@ class Kernel:
         own, other = self._recording(bounds=True), None
         with recording.running(own):
             self._run(own, arguments, named)
-            outputs = self._outputs(own)
+            outputs, ran = self._outputs(own), own
+            if own.numbers.came_later():
+                outputs, ran = self._again(own, arguments, named)
             if is_judged:
-                outputs, other = self._judged(outputs, own, arguments, named)
+                outputs, other = self._judged(outputs, ran, arguments, named)
         for output in outputs:
-            steps.remember_array(output.values, output.values, own.held(output.name).patches)
+            steps.remember_array(output.values, output.values, ran.held(output.name).patches)
         facts = current().facts
         return Certainty(
             outputs=outputs,
-            kernel=own.kernel,
+            kernel=ran.kernel,
             standing="" if facts is None else str(facts),
             release=str(current().followed_release),
             other_release=other,
@@ -245,10 +249,8 @@ class Kernel:
         """
 
         def again(*, by_documents: bool = False) -> tuple[Outputs, frozenset[Assumption]]:
-            other = self._recording(bounds=True, by_documents=by_documents)
-            with silenced(), recording.running(other):
-                self._run(other, arguments, named)
-                return self._outputs(other), other.assumed
+            found, other = self._again(ran, arguments, named, by_documents=by_documents)
+            return found, other.assumed
 
         def by_choices(found: Outputs, assumed: frozenset[Assumption]) -> Outputs:
             return judged(found, assumed, lambda: again(by_documents=True)[0])
@@ -435,7 +437,7 @@ class Kernel:
                 reason = ""
         if not reason:
             give()
-            execute(schedule, self._signature, running, recorded=recorded)
+            execute(schedule, self._signature, running, recorded=lambda: recorded)
             return True
         warn_caller(
             f"{self._signature.kernel} runs cast by cast, not as a schedule: {reason}",
@@ -491,10 +493,9 @@ class Kernel:
         name = self._signature.kernel
         if self._reassigned is not None:
             tensor, (file, line) = self._reassigned
-            raise UpstreamRefusalError(
-                f"{name}: line {line} of {file} assigns to the parameter {tensor}, which would "
-                f"write nothing to it; write {tensor}[:] = ... instead"
-            )
+            text = f"{name}: line {line} of {file} assigns to the parameter {tensor}. Input tensor"
+            text += f" {tensor!r} cannot be reassigned; write {tensor}[:] = ... instead"
+            raise error_of(ParserError, UpstreamRefusalError, text)
         self._tolerate_statements()
 
     def _tolerate_statements(self, loops_at: frozenset[Place] = frozenset()) -> None:
@@ -532,7 +533,8 @@ class Kernel:
         shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
         self._signature.check_dimensions(shapes)
         if schedule is not None:
-            execute(schedule, self._signature, running, others)
+            recorded = functools.partial(self._recorded, arguments, named)
+            execute(schedule, self._signature, running, others, recorded=recorded)
             return
         takes_plan = running.executes and not running.bounds and not is_nested
         if takes_plan and self._is_executed_as_planned(running, arguments, named):
@@ -541,10 +543,8 @@ class Kernel:
             returned: object = self._function(*tensors.values(), **others)
         self._tolerate_statements(frozenset(running.loops_at))
         if returned is not None:
-            raise TypeError(
-                f"{self._signature.kernel} returned {returned!r}; a kernel writes its outputs in "
-                "place, as in out[:] = ..., and returns nothing"
-            )
+            text = f"{self._signature.kernel} returned {returned!r}. {_NO_RETURN}"
+            raise error_of(ParserError, TypeError, text)
 
 
 @overload
@@ -576,7 +576,7 @@ def jit(
         function: its tensor parameters come first, annotated `pypto.Tensor[[shape], dtype]`.
         settings: upstream's options; what is called `..._options` is a dict. The default is
             `runtime_options={"run_mode": pypto.RunMode.SIM}`; the others change no bit and are kept
-            for upstream.
+            for upstream; an `IgnoredSettingWarning` names those that would show something there.
 
     Raises:
         TypeError: no function, annotations that say no tensor, or options that are no dicts or
@@ -591,8 +591,7 @@ def jit(
             raise TypeError(f"jit has no option {name!r}; it has {known}")
         if name in GROUPS and not isinstance(value, Mapping | None):
             raise TypeError(f"jit: {name} must be a dict, not {value!r}")
-        if name in GROUPS and value is not None:
-            merged({}, name, value)
+        check_jit_option(name, value)
     jit_options = JitOptions(**settings)
     names = dict(sys._getframe(1).f_locals)
     if function is not None:

@@ -13,7 +13,8 @@ from ascend_kernels.program import TileProgram
 from pypto_cast.options.context import current
 from pypto_cast.recording.steps import CastRecord, RecordedStep
 from pypto_cast.report.notebook import notebook_html
-from pypto_cast.report.report import Column, Fact, Report, Table, columns, headed, plain
+from pypto_cast.report.report import Column, Fact, Report, Table, columns, headed, plain, said
+from pypto_cast.report.text_format import plural
 from simulator.traces.trace import timeline, trace
 from tiling.cost import CostParameters, cost_set
 from tiling.plan import TilePlan
@@ -23,8 +24,12 @@ if TYPE_CHECKING:
 
 _Step = TypeVar("_Step", bound=RecordedStep)
 Cost: TypeAlias = str | CostParameters | None
-MODELS: Final = ("tasks", "loop")
-"""Of an estimate."""
+_LOOP: Final = "loop"
+"""The model of an estimate: casts alone, each a kernel whose cores loop over tiles."""
+_OTHER_MODEL: Final = (
+    "model tasks, a task for each tile, counts all operations and may rank tile shapes otherwise: "
+    "estimate(..., model='tasks')"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +174,10 @@ class Estimate:
                     rows=rows,
                 ),
             ),
+            totals=(
+                said("model", "loop: casts alone, each a kernel whose cores loop over tiles"),
+                said("other model", _OTHER_MODEL),
+            ),
         )
 
     def _repr_html_(self) -> str:
@@ -179,14 +188,15 @@ class Estimate:
         if not self.casts:
             known = "no estimate"
         if self.uncounted or not self.casts:
-            known += f", casts only: {len(self.casts)} of {self.operations} operations"
+            known += f", casts only: {len(self.casts)} of {plural(self.operations, 'operation')}"
         lines = [
-            f"kernel {self.kernel}: {known}, cost set {self.parameters} (estimated, never measured)"
+            f"kernel {self.kernel}: {known}, model loop, cost set {self.parameters} (estimated, "
+            "never measured)"
         ]
         cycles_of = {id(cast): cycles for cast, cycles in self.casts}
         for cast, count in _counted([cast for cast, _ in self.casts]):
             lines.append(f"  {count} x {cycles_of[id(cast)]:.0f} cycles: {cast}")
-        return "\n".join(lines)
+        return "\n".join((*lines, f"  {_OTHER_MODEL}"))
 
 
 def checked_model(model: str | None, cost: Cost) -> str:
@@ -195,11 +205,13 @@ def checked_model(model: str | None, cost: Cost) -> str:
     Raises:
         ValueError: no such model, or a cost set for the model "tasks".
     """
-    if model not in (None, *MODELS):
-        raise ValueError(f"unknown model {model!r}; known: {', '.join(MODELS)}")
-    if model == "tasks" and cost is not None:
-        raise ValueError(f"the model tasks takes no cost set, here {cost}; model='loop' does")
-    return model or "loop"
+    from ascend_kernels.schedule.simulated_cycles import TASKS
+
+    if model not in (None, TASKS, _LOOP):
+        raise ValueError(f"unknown model {model!r}; known: {TASKS}, {_LOOP}")
+    if model == TASKS and cost is not None:
+        raise ValueError(f"the model {TASKS} takes no cost set, here {cost}; {_LOOP!r} does")
+    return model or _LOOP
 
 
 def estimated(program: KernelProgram, cost: Cost) -> Estimate:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+import functools
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,16 +13,18 @@ import numpy as np
 import numpy.typing as npt
 
 from ascend_kernels.npu import RunMode
-from pypto_cast.call_sites import warn_caller
+from pypto_cast.call_sites import silenced, warn_caller
 from pypto_cast.dtypes.data_types import dtype_of_numpy
 from pypto_cast.kernel.kernel_source import Signature, written_parameters
 from pypto_cast.loading import entry
-from pypto_cast.options.context import Options, current
+from pypto_cast.options.context import Options, current, options
+from pypto_cast.options.releases import RELEASES, ReleaseName
 from pypto_cast.recording.buffers import slices
 from pypto_cast.recording.recording import Recording
 from pypto_cast.tensors.arrays import array_of
 from pypto_cast.tensors.tensor import Tensor
 from simulator.arithmetic import Enclosure
+from simulator.machine.memory import SimulatorFault
 from simulator.numbers.formats import Format
 from tiling.grid import Shape
 
@@ -144,22 +147,27 @@ def execute(
     running: Recording,
     others: Mapping[str, Any] = MappingProxyType({}),
     *,
-    recorded: Recording | None = None,
+    recorded: Callable[[], Recording],
 ) -> None:
     """Execute a schedule over the parameters of a kernel that runs, and write its outputs.
+
+    Elements that the kernel does not write keep what they held.
 
     Args:
         schedule: of the kernel.
         signature: the kernel's.
         running: the run.
         others: arguments that the schedule may not have been made for.
-        recorded: a recording of the same call, which knows of each element what wrote it.
+        recorded: gives a recording of the same call, which knows of each element what wrote it,
+            and how often.
 
     Raises:
         ValueError: arrays that the schedule does not take, an array that is given twice and
             written, or an argument, other than a tensor, that is not its default: a dump does not
             tell for which it was compiled.
-        SimulatorFault, NotExecutedError: see `Schedule.run`; no output is written.
+        SimulatorFault: see `Schedule.run`; or an element that is written more often than by the
+            kernel. No output is written.
+        NotExecutedError: see `Schedule.run`; no output is written.
 
     Warns:
         EventReuseWarning: see `Schedule.run`; under `strict` a SimulatorFault.
@@ -176,26 +184,66 @@ def execute(
     buffers = [running.held(each.name) for each in schedule.parameters]
     homes = [_home(running, each.name) for each in schedule.parameters]
     arrays = [np.array(x, x.dtype.newbyteorder("="), order="C") for x in homes]
+
+    @functools.cache
+    def known() -> Recording:
+        release = next((x for x in RELEASES if x == schedule.release), current().release)
+        with as_compiled(release, strict=False), silenced():
+            return recorded()
+
+    def allowed(name: str) -> npt.NDArray[np.int64]:
+        buffer = known().held(name)
+        return times_written(buffer.writes, buffer.shape)
+
     with doubts_told() as doubt:
-        schedule.times_written(
+        counts = schedule.times_written(
             *arrays,
             copy_completion=current().copy_completion,
             doubt=doubt,
-            expected=None if recorded is None else partial(_written, recorded),
+            expected=lambda name: allowed(name) > 0,
         )
+    for name, found in counts.items():
+        if reason := uneven_writes(kernel, name, found, allowed(name)):
+            raise SimulatorFault(reason)
     for parameter, buffer, array in zip(schedule.parameters, buffers, arrays, strict=True):
         if parameter.is_written:
-            known = () if recorded is None else recorded.held(parameter.name).patches
-            buffer.write(Enclosure(values=array), (0,) * array.ndim, array.shape, known)
+            patches = known().held(parameter.name).patches
+            buffer.write(Enclosure(values=array), (0,) * array.ndim, array.shape, patches)
 
 
-def _written(recorded: Recording, name: str) -> npt.NDArray[np.bool_]:
-    """The elements of an output that a recorded call writes."""
-    buffer = recorded.held(name)
-    found = np.zeros(buffer.shape, np.bool_)
-    for patch in buffer.patches:
-        found[slices(patch.offset, patch.extent)] = True
+def times_written(
+    writes: Iterable[tuple[Shape, Shape, int]], shape: Shape
+) -> npt.NDArray[np.int64]:
+    """The number of writes of each element, by offset, extent and count of each box."""
+    found = np.zeros(shape, np.int64)
+    for offset, extent, count in writes:
+        found[slices(offset, extent)] += count
     return found
+
+
+def uneven_writes(
+    kernel: str, output: str, counts: npt.NDArray[Any], allowed: npt.NDArray[Any]
+) -> str:
+    """Elements that a schedule writes more often than the tensor level, or not at all; "" without.
+
+    Earlier writes of an element may go.
+    """
+    often = np.argwhere((counts > allowed) | ((counts == 0) & (allowed > 0)))
+    if not len(often):
+        return ""
+    first = tuple(often[0].tolist())
+    return (
+        f"{kernel}: {len(often)} elements of {output} are not written as often as at "
+        f"tensor level, the first at {list(first)}: {counts[first]} times, not {allowed[first]}"
+    )
+
+
+@contextlib.contextmanager
+def as_compiled(release: ReleaseName, **changed: Any) -> Iterator[None]:
+    """Run a kernel as the compiler of a schedule took it."""
+    with options(release=release, satmode="upstream", **changed), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ascend_kernels.schedule.schedule import Schedule
-from ascend_kernels.schedule.simulated_cycles import STANDING, leaf_cycles
+from ascend_kernels.schedule.simulated_cycles import STANDINGS, TASKS, leaf_cycles
 from ascend_kernels.schedule.task_times import ScheduleCycles, schedule_cycles
 from pypto_cast.report.notebook import notebook_html
 from pypto_cast.report.report import Column, Fact, Report, Table, columns, plain
@@ -57,7 +57,7 @@ class TaskEstimate:
         return Report(
             kind="task-estimate",
             title=f"kernel {self.schedule.kernel}, model {self.model}",
-            standing=STANDING,
+            standing=STANDINGS[TASKS],
             facts=(
                 *plain(kernel=self.schedule.kernel, model=self.model),
                 Fact(key="cycles", value=total.cycles, label="cycles", spec=",.0f"),
@@ -82,7 +82,7 @@ class TaskEstimate:
                     rows=rows,
                 ),
             ),
-            notes=(f"{STANDING[0].upper()}{STANDING[1:]}; {_OTHER_MODEL}.",),
+            notes=(f"{STANDINGS[TASKS][0].upper()}{STANDINGS[TASKS][1:]}; {_OTHER_MODEL}.",),
         )
 
     def _repr_html_(self) -> str:
@@ -94,6 +94,6 @@ class TaskEstimate:
         known += ", ".join(total.not_estimated)
         return (
             f"kernel {self.schedule.kernel}: {known}, model {self.model}, "
-            f"{plural(total.tasks, 'task')} on {total.cores} vector cores ({STANDING}; "
+            f"{plural(total.tasks, 'task')} on {total.cores} vector cores ({STANDINGS[TASKS]}; "
             f"{_OTHER_MODEL})"
         )

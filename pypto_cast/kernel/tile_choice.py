@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from pypto_cast.call_sites import Place, caller, silenced
-from pypto_cast.options.context import TILE_CHOICE
+from pypto_cast.options.context import TILE_CHOICE, current
+from pypto_cast.recording.recording import Recording
 from pypto_cast.recording.steps import Call
 from pypto_cast.tensors.tensor import Tensor
 from tiling.grid import Shape
@@ -17,6 +18,7 @@ from tiling.plan import MAX_DIMS, TileShapeError
 
 if TYPE_CHECKING:
     from pypto_cast.kernel.jit import Kernel
+    from pypto_cast.kernel.scheduled import TensorForms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,81 +44,99 @@ class TileCall:
         return f"{PurePath(self.file).name}:{self.line}: set_vec_tile_shapes({shape})"
 
 
-class MarkedTile(tuple[int, ...]):
+class _MarkedTile(tuple[int, ...]):
     """A tile shape that knows the call that set it."""
 
     call: TileCall
 
 
-@contextlib.contextmanager
-def marked_tiles() -> Iterator[None]:
-    """Have tile shapes know the call that sets them, in the body of a `with` statement."""
-    choice = TILE_CHOICE.get()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TiledTensors:
+    """The tensors of the operations under one tile shape.
 
-    def marked(asked: Shape) -> Shape:
-        tile, (file, line) = MarkedTile(choice(asked)), caller()
-        tile.call = TileCall(file=file, line=line, tile_shape=tuple(tile))
-        return tile
-
-    token = TILE_CHOICE.set(marked)
-    try:
-        yield
-    finally:
-        TILE_CHOICE.reset(token)
-
-
-def marked_tile(event: object) -> MarkedTile | None:
-    """The tile shape under which an operation was recorded, if it is marked."""
-    tile = event.settings.vec_tile_shapes if isinstance(event, Call) else None
-    return tile if isinstance(tile, MarkedTile) else None
-
-
-def largest_extents(events: Iterable[object], place: Place | None) -> tuple[Shape, int]:
-    """The most of each axis among tensors under a call, and the bytes of the narrowest element.
-
-    Args:
-        events: recorded under `marked_tiles`.
-        place: of the call; None of the tile shape of the context.
+    Attributes:
+        extents: the most of each axis, of those of most dimensions. A tile shape may have more
+            entries; the leading ones count.
+        unit: the elements of a block of 32 B of the narrowest of them: a step of the last axis.
     """
-    lengths: list[int] = []
-    itemsizes = set()
-    for event in events:
-        tile = event.settings.vec_tile_shapes if isinstance(event, Call) else None
-        set_at = tile.call.place if isinstance(tile, MarkedTile) else None
-        if tile is None or set_at != place or not isinstance(event, Call):
-            continue
-        lengths = lengths or [1] * len(tile)
-        for each in (event.result, *event.arguments, *event.named.values()):
-            if isinstance(each, Tensor) and len(each.shape) == len(tile):
-                lengths = [max(pair) for pair in zip(lengths, map(int, each.shape), strict=True)]
-                itemsizes.add(each.dtype.number_format.dtype.itemsize)
-    return tuple(lengths), min(itemsizes, default=1)
+
+    extents: Shape
+    unit: int
 
 
-def tile_calls(kernel: Kernel, *arguments: Any, **named: Any) -> tuple[TileCall, ...]:
-    """The calls of `set_vec_tile_shapes` that a call of a kernel makes, in order, each once.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TileRecording:
+    """A recording of a call of a kernel, with the calls that set its tile shapes.
 
-    A line that sets several tile shapes, as one of a loop may, has a call of each. Nothing is
-    computed and nothing warned of; takes what `Kernel.schedule` takes.
+    Attributes:
+        recorded: whose tile shapes know the call that set them.
+        tensors: format and shape of each tensor of the call.
+        calls: of `set_vec_tile_shapes`, in order, each once. A line that sets several tile shapes,
+            as one of a loop may, has a call of each.
+    """
+
+    recorded: Recording
+    tensors: TensorForms
+    calls: tuple[TileCall, ...]
+
+    @property
+    def events(self) -> Sequence[object]:
+        """The operations that were recorded, and the events between them."""
+        return self.recorded.calls or ()
+
+    def tensors_under(self, place: Place | None) -> TiledTensors | None:
+        """The tensors under the calls of a place, or (None) under the tile shape of the context.
+
+        None where no operation is.
+        """
+        shapes, itemsizes = [], set()
+        for event in self.events:
+            call = call_of(event)
+            tile = event.settings.vec_tile_shapes if isinstance(event, Call) else None
+            if tile is None or (call and call.place) != place or not isinstance(event, Call):
+                continue
+            for each in (event.result, *event.arguments, *event.named.values()):
+                if isinstance(each, Tensor) and len(each.shape) <= len(tile):
+                    shapes.append(tuple(map(int, each.shape)))
+                    itemsizes.add(each.dtype.number_format.dtype.itemsize)
+        rank = max(map(len, shapes), default=0)
+        most = zip(*(each for each in shapes if len(each) == rank), strict=True)
+        unit = max(current().chip.block_bytes // min(itemsizes, default=1), 1)
+        return TiledTensors(extents=tuple(map(max, most)), unit=unit) if rank else None
+
+
+def tile_recording(
+    kernel: Kernel, arguments: Sequence[Any], named: Mapping[str, Any]
+) -> TileRecording:
+    """Record a call of a kernel with the calls that set its tile shapes.
+
+    Nothing is computed and nothing warned of; takes what `Kernel.schedule` takes.
 
     Raises:
-        PlanError: as `Kernel.tensor_graphs`.
+        PlanError: as `Kernel.schedule`, of what the recording tells.
     """
     met: dict[TileCall, None] = {}
     choice = TILE_CHOICE.get()
 
-    def noted(asked: Shape) -> Shape:
-        file, line = caller()
-        met[TileCall(file=file, line=line, tile_shape=asked)] = None
-        return choice(asked)
+    def marked(asked: Shape) -> Shape:
+        tile, (file, line) = _MarkedTile(choice(asked)), caller()
+        tile.call = TileCall(file=file, line=line, tile_shape=tuple(tile))
+        met[tile.call] = None
+        return tile
 
-    token = TILE_CHOICE.set(noted)
+    token = TILE_CHOICE.set(marked)
     try:
         with silenced():
-            kernel.tensor_graphs(*arguments, **named)
+            recorded, tensors = kernel._recorded_for_plan(tuple(arguments), named)
     finally:
         TILE_CHOICE.reset(token)
-    return tuple(met)
+    return TileRecording(recorded=recorded, tensors=tensors, calls=tuple(met))
+
+
+def call_of(event: object) -> TileCall | None:
+    """The call that set the tile shape of a recorded operation."""
+    tile = event.settings.vec_tile_shapes if isinstance(event, Call) else None
+    return tile.call if isinstance(tile, _MarkedTile) else None
 
 
 @contextlib.contextmanager

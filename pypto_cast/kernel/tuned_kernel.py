@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Final
 
+from ascend_kernels.schedule.simulated_cycles import STANDINGS
 from pypto_cast.report.notebook import notebook_html
-from pypto_cast.report.report import Column, Report, Table, columns, plain, said
+from pypto_cast.report.report import (
+    Column,
+    Fact,
+    Report,
+    Table,
+    Words,
+    columns,
+    json_text,
+    plain,
+    said,
+)
 from pypto_cast.report.text_format import plural, printable
 from tiling.grid import Shape
-
-STANDINGS: Final = {
-    "tasks": "model tasks: cycles as the simulator of upstream's release 0.2.0 counts them; none "
-    "was measured on a device",
-    "latencies": "model latencies, for an opcode has no cycles by the model tasks: cycles that "
-    "upstream's scheduler counts; none was measured on a device",
-}
-"""The sources of the cycles, by model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +67,8 @@ class TunedKernel:
         best: the tile shape of each line that sets one.
         candidates: that fit, the best first.
         present: the kernel as it stands; None where it does not fit.
-        looked_at, combinations: candidates that were looked at, of all combinations of them.
+        looked_at: candidates that were looked at; with `left` they are all.
+        combinations: of the tile shapes of all calls, of which candidates vary one at a time.
         planned, excluded, not_fitting: of those looked at, which they add up to; the cycles of
             excluded ones are not below the best ones, by a bound.
         left: candidates that were not looked at, as time was over.
@@ -91,7 +94,7 @@ class TunedKernel:
     @property
     def standing(self) -> str:
         """The model that ranks, with its source."""
-        return STANDINGS[self.model]
+        return standing_of(self.model)
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -121,12 +124,6 @@ class TunedKernel:
             ),
             rows=[_cells(each, keys) for each in self.candidates],
         )
-        counted = (
-            f"{self.looked_at:,} of {plural(self.combinations, 'combination')} looked at: "
-            f"{self.planned:,} planned, {self.excluded:,} excluded by a bound of their cycles, "
-            f"{self.not_fitting:,} not planned or too large for UB; {self.left:,} left"
-        )
-        present = "does not fit" if self.present is None else f"{self.present.cycles:,} cycles"
         return Report(
             kind="tune-kernel",
             title=f"{self.kernel}: {plural(len(self.candidates), 'candidate')}",
@@ -134,18 +131,58 @@ class TunedKernel:
             tables=(table,),
             totals=(
                 *plain(kernel=self.kernel, chip=self.chip, release=self.release),
-                *plain(best=by_line(self.best), lines=list(self.lines)),
+                *plain(best=_by_line(self.best), lines=list(self.lines)),
                 *plain(present_cycles=None if self.present is None else self.present.cycles),
                 *plain(looked_at=self.looked_at, combinations=self.combinations),
                 *plain(planned=self.planned, excluded=self.excluded),
                 *plain(not_fitting=self.not_fitting, left=self.left, model=self.model),
-                *plain(not_measured=self.standing),
                 *(said(f"place {each.rank}", each.reason) for each in self.candidates[:3]),
                 said("best", "\n".join(self.lines)),
-                said("as it stands", present),
-                said("search", counted),
+                said("as it stands", self._present),
+                said("search", self._counted),
                 said("notes", "\n".join(self.notes)),
+                Fact(key="not_measured", value=self.standing, label="rests on"),
             ),
+        )
+
+    @property
+    def _present(self) -> str:
+        return "does not fit" if self.present is None else f"{self.present.cycles:,} cycles"
+
+    @property
+    def _counted(self) -> str:
+        count = self.looked_at + self.left
+        varied = ""
+        if self.combinations > count:
+            varied = (
+                "; calls are varied one at a time, and all together they have "
+                f"{self.combinations:,} combinations"
+            )
+        return (
+            f"{self.looked_at:,} of {plural(count, 'candidate')} looked at: "
+            f"{self.planned:,} planned, {self.excluded:,} excluded by a bound of their cycles, "
+            f"{self.not_fitting:,} not planned or too large for UB; {self.left:,} left{varied}"
+        )
+
+    def to_json(self) -> str:
+        """The figures as JSON; "report_kind" is "tune-kernel"."""
+        return json_text(self.report)
+
+    def __str__(self) -> str:
+        return "\n  ".join(
+            (
+                f"{self.kernel}: {plural(len(self.candidates), 'candidate')}; as it stands "
+                f"{self._present}",
+                *self.lines,
+                *(
+                    f"{each.rank:>3}  {each.cycles:>10,} cycles  {tiles_text(each.tiles)}: "
+                    f"{each.reason}"
+                    for each in self.candidates
+                ),
+                self._counted,
+                *self.notes,
+                self.standing,
+            )
         )
 
     def _repr_html_(self) -> str:
@@ -154,8 +191,17 @@ class TunedKernel:
 
 def _cells(each: KernelCandidate, keys: Sequence[str]) -> tuple[object, ...]:
     first, *rest = (getattr(each, key) for key in keys)
-    return first, by_line(each.tiles), *rest
+    return first, Words(value=_by_line(each.tiles), text=tiles_text(each.tiles)), *rest
 
 
-def by_line(tiles: Mapping[int, Shape]) -> dict[str, list[int]]:
+def tiles_text(tiles: Mapping[int, Shape]) -> str:
+    return ", ".join(f"line {line}: {list(tile)}" for line, tile in tiles.items())
+
+
+def _by_line(tiles: Mapping[int, Shape]) -> dict[str, list[int]]:
     return {str(line): list(tile) for line, tile in tiles.items()}
+
+
+def standing_of(model: str) -> str:
+    """The model that ranks, with its source."""
+    return f"model {model}: {STANDINGS[model]}"

@@ -14,17 +14,20 @@ from pypto_cast.operations import (
     padding,
     quantization,
     reduction_functions,
+    special_functions,
     truth_and_bits,
 )
-from pypto_cast.operations.cube import matrix_functions
-from pypto_cast.operations.indexed import gathering, scattering, sorting
+from pypto_cast.operations.cube import convolution, matrix_functions
+from pypto_cast.operations.indexed import additions, gathering, scattering, sorting
 from pypto_cast.operations.operation_rows import NO_METHOD_HAS, ROWS
 from pypto_cast.recording.recording import recorded
 from pypto_cast.tensors.operators import register_methods
 
 GROUPS: Final = (
     *(elementwise_functions, truth_and_bits, reduction_functions, composites),
-    *(creation, movement, padding, quantization, gathering, scattering, sorting, matrix_functions),
+    special_functions,
+    *(creation, movement, padding, quantization, gathering, scattering, additions, sorting),
+    *(matrix_functions, convolution),
 )
 """The modules, in the order of the reference."""
 

@@ -28,10 +28,10 @@ from pypto_cast.operations.elementwise_functions import (
     sub,
     where,
 )
+from pypto_cast.operations.elementwise_plan import elementwise
 from pypto_cast.operations.lowering import (
     axis_of,
     check_operand,
-    elementwise,
     is_cast_inside,
     of_release,
 )
@@ -46,7 +46,11 @@ from pypto_cast.operations.operation_rows import (
 from pypto_cast.operations.reduction_functions import amax, sum
 from pypto_cast.operations.scalar_operands import Constant
 from pypto_cast.operations.truth_and_bits import eq
+from pypto_cast.options.releases import RELEASE_NAMES
+from pypto_cast.recording import recording
 from pypto_cast.tensors.tensor import Tensor
+from simulator.arithmetic import Enclosure
+from simulator.arithmetic.operation import Array
 from simulator.numbers.formats import FloatFormat
 from tiling.plan import ShapeError
 
@@ -65,44 +69,49 @@ _MAX_DECIMALS = 38
 """Powers of ten beyond are infinite in FP32."""
 
 
-def _in_fp32(x: Tensor, compute: Callable[[Tensor], Tensor]) -> Tensor:
+def in_fp32(x: Tensor, compute: Callable[[Tensor], Tensor]) -> Tensor:
     """Compute on the FP32 cast of a tensor and cast back, each where the dtype is another.
 
     Integers are clamped; a cast to floats has upstream's default, which no bit depends on.
     """
-    result = compute(cast(x, DataType.DT_FP32))
+    from simulator.arithmetic.native.operation_nodes import deferring  # loaded when first used
+
+    wide = cast(x, DataType.DT_FP32)
+    with deferring():  # no step writes to a tensor
+        result = compute(wide)
     satmode = None if isinstance(x.dtype.format, FloatFormat) else SaturationMode.ON
     return cast(result, x.dtype, CastMode.CAST_NONE, satmode)
 
 
 def _ones(like: Tensor) -> Tensor:
-    return _filled(like, 1.0)
+    return filled(like, 1.0)
 
 
-def _filled(like: Tensor, value: float) -> Tensor:
+def filled(like: Tensor, value: float) -> Tensor:
+    """An FP32 tensor of the shape of another, full of one number."""
     return full(like.shape, value, DataType.DT_FP32, valid_shape=like.valid_shape)
 
 
 def _integral(name: str, input: Tensor) -> Tensor:
     x = check_operand(name, input)
     if x.dtype in (DataType.DT_FP16, DataType.DT_BF16) or is_cast_inside(name, x.dtype):
-        return _in_fp32(x, lambda wide: elementwise(name, wide))
+        return in_fp32(x, lambda wide: elementwise(name, wide))
     return elementwise(name, x)
 
 
-@_integral_row(opcodes={"T": "FLOOR"}, is_composed=True)
+@_integral_row(opcodes={"T": "FLOOR"}, composed_by=RELEASE_NAMES)
 def floor(input: Tensor) -> Tensor:
     """The greatest integral value not above each element; +0 for every zero."""
     return _integral("floor", input)
 
 
-@_integral_row(opcodes={"T": "CEIL"}, is_composed=True)
+@_integral_row(opcodes={"T": "CEIL"}, composed_by=RELEASE_NAMES)
 def ceil(input: Tensor) -> Tensor:
     """The least integral value not below each element; +0 for every zero."""
     return _integral("ceil", input)
 
 
-@_integral_row(opcodes={"T": "TRUNC"}, is_composed=True)
+@_integral_row(opcodes={"T": "TRUNC"}, composed_by=RELEASE_NAMES)
 def trunc(input: Tensor) -> Tensor:
     """Each element without its fraction; +0 for every zero."""
     return _integral("trunc", input)
@@ -139,7 +148,7 @@ def round(input: Tensor, decimals: int = 0) -> Tensor:
 
 
 @_float(
-    dtypes=on_a2_a3(*NUMBERS),
+    dtypes=on_a2_a3(*NUMBERS, DataType.DT_INT8, DataType.DT_UINT8),
     least_dims={"0.2.0": 2},  # vector/math.cpp
     parts=("log", "mul", "exp"),
     opcodes={"T": "EXP2"},
@@ -156,10 +165,12 @@ def exp2(input: Tensor) -> Tensor:
 
     def compute(wide: Tensor) -> Tensor:
         # Of the operand's shape, as the scratch of upstream's (vector/math.cpp, TiledExp2) is.
-        return exp(mul(wide, elementwise("log", _filled(wide, 2.0))))
+        return exp(mul(wide, elementwise("log", filled(wide, 2.0))))
 
     if isinstance(x.dtype.format, FloatFormat):
-        return _in_fp32(x, compute)
+        return in_fp32(x, compute)
+    if x.dtype in (DataType.DT_INT8, DataType.DT_UINT8):  # python/pypto/op/math.py:807
+        x = cast(x, DataType.DT_FP16)
     return compute(cast(x, DataType.DT_FP32))
 
 
@@ -168,7 +179,7 @@ def exp2(input: Tensor) -> Tensor:
     run_in_fp32=BF16_IN_FP32,
     parts=("minimum", "maximum", "mul"),
     opcodes={"T": "SIGN"},
-    is_method=False,
+    is_method=True,
 )
 def sign(a: Tensor) -> Tensor:
     """1, 0 or -1: the element between the least magnitudes of its format, made 1 by products.
@@ -191,7 +202,7 @@ def sign(a: Tensor) -> Tensor:
     least_dims={"0.2.0": 2},  # vector/math.cpp:1232
     parts=("exp", "add"),
     opcodes={"T": "EXPM1"},
-    is_method=False,
+    is_method=True,
 )
 def expm1(input: Tensor) -> Tensor:
     """exp(x) - 1, in FP32; the result of integers is FP32.
@@ -205,15 +216,17 @@ def expm1(input: Tensor) -> Tensor:
         return add(exp(wide), -1.0)
 
     if isinstance(x.dtype.format, FloatFormat):
-        return _in_fp32(x, compute)
+        return in_fp32(x, compute)
+    if x.dtype in (DataType.DT_INT8, DataType.DT_UINT8):  # python/pypto/op/math.py:807
+        x = cast(x, DataType.DT_FP16)
     return compute(cast(x, DataType.DT_FP32))
 
 
 @_float(
     parts=("add", "div", "log", "mul", "eq", "where"),
-    is_composed=True,
+    composed_by=RELEASE_NAMES,
     example="pypto.log1p(pypto.abs(y))",
-    is_method=False,
+    is_method=True,
 )
 def log1p(input: Tensor) -> Tensor:
     """The logarithm of x + 1, in FP32: x where that is 1, else log(x + 1) * x / (x + 1 - 1)."""
@@ -225,16 +238,51 @@ def log1p(input: Tensor) -> Tensor:
         is_one, is_infinite = eq(above, 1.0), eq(above, math.inf)
         return where(is_infinite, math.inf, where(is_one, x, found))
 
-    return _in_fp32(check_operand("log1p", input), compute)
+    return in_fp32(check_operand("log1p", input), compute)
 
 
-@_float(opcodes={"T": "LN"}, is_composed=True, example="pypto.log(pypto.abs(y))")
+@_float(opcodes={"T": "LN"}, composed_by=RELEASE_NAMES, example="pypto.log(pypto.abs(y))")
 def log(input: Tensor, precision_type: object = None) -> Tensor:
     """The natural logarithm; `precision_type` changes no bit on A2/A3."""
-    return _in_fp32(check_operand("log", input), lambda x: elementwise("log", x))
+    return in_fp32(check_operand("log", input), lambda x: elementwise("log", x))
 
 
-@_float(parts=("sqrt", "div"), is_composed=True, example="pypto.rsqrt(pypto.abs(y))")
+_other_log = partial(
+    _float,
+    parts=("log", "div"),
+    composed_by=RELEASE_NAMES,
+    example="pypto.{name}(pypto.abs(y))",
+)
+
+
+def _log_of_base(name: str, input: object, base: float) -> Tensor:
+    divisor = float(np.float32(math.log(base)))
+
+    def compute(x: Tensor) -> Tensor:
+        return div(elementwise("log", x), divisor)
+
+    return in_fp32(check_operand(name, input), compute)
+
+
+@_other_log(is_method=True)
+def log2(input: Tensor, precision_type: object = None) -> Tensor:
+    """The logarithm to base 2: the natural one divided by the FP32 number next to that of 2.
+
+    `precision_type` changes no bit on A2/A3.
+    """
+    return _log_of_base("log2", input, 2.0)
+
+
+@_other_log(is_method=True)
+def log10(input: Tensor, precision_type: object = None) -> Tensor:
+    """The logarithm to base 10: the natural one divided by the FP32 number next to that of 10.
+
+    `precision_type` changes no bit on A2/A3.
+    """
+    return _log_of_base("log10", input, 10.0)
+
+
+@_float(parts=("sqrt", "div"), composed_by=RELEASE_NAMES, example="pypto.rsqrt(pypto.abs(y))")
 def rsqrt(input: Tensor, precision_type: object = None) -> Tensor:
     """1 divided by the square root, both in FP32; `precision_type` changes no bit on A2/A3."""
 
@@ -242,10 +290,10 @@ def rsqrt(input: Tensor, precision_type: object = None) -> Tensor:
         root = sqrt(x)
         return div(_ones(root), root)
 
-    return _in_fp32(check_operand("rsqrt", input), compute)
+    return in_fp32(check_operand("rsqrt", input), compute)
 
 
-@_float(parts=("mul", "exp", "add", "div"), is_composed=True)
+@_float(parts=("mul", "exp", "add", "div"), composed_by=RELEASE_NAMES)
 def sigmoid(input: Tensor) -> Tensor:
     """1 / (exp(-x) + 1), in FP32."""
 
@@ -253,11 +301,13 @@ def sigmoid(input: Tensor) -> Tensor:
         below = add(exp(mul(x, -1.0)), 1.0)
         return div(_ones(below), below)
 
-    return _in_fp32(check_operand("sigmoid", input), compute)
+    return in_fp32(check_operand("sigmoid", input), compute)
 
 
 @_float(
-    parts=("amax", "sub", "exp", "sum", "div"), is_composed=True, example="pypto.softmax(x, -1)"
+    parts=("amax", "sub", "exp", "sum", "div"),
+    composed_by=RELEASE_NAMES,
+    example="pypto.softmax(x, -1)",
 )
 def softmax(input: Tensor, dim: int) -> Tensor:
     """exp(x - max) / sum(exp(x - max)) along a dimension, in FP32.
@@ -272,10 +322,10 @@ def softmax(input: Tensor, dim: int) -> Tensor:
 
     x = check_operand("softmax", input)
     axis_of("softmax", dim, x.dim)
-    return _in_fp32(x, compute)
+    return in_fp32(x, compute)
 
 
-@_float(parts=("mul", "sum", "add", "sqrt", "div"), is_composed=True, is_method=False)
+@_float(parts=("mul", "sum", "add", "sqrt", "div"), composed_by=RELEASE_NAMES, is_method=False)
 def rms_norm(input: Tensor, gamma: Tensor | None = None, epsilon: float = 1e-6) -> Tensor:
     """x / sqrt(mean(x * x) + epsilon) * gamma along the last dimension, in FP32.
 
@@ -305,7 +355,7 @@ def rms_norm(input: Tensor, gamma: Tensor | None = None, epsilon: float = 1e-6) 
         row = reshape(gamma, [1] * (wide.dim - 1) + [columns])
         return mul(result, cast(row, DataType.DT_FP32))
 
-    return _in_fp32(x, compute)
+    return in_fp32(x, compute)
 
 
 def _reciprocal(number: float) -> float:
@@ -317,7 +367,7 @@ def _reciprocal(number: float) -> float:
 @_float(
     least_dims={"0.2.0": 2},  # vector/math.cpp
     parts=("div", "sum", "sub", "mul"),
-    is_composed=True,
+    composed_by=RELEASE_NAMES,
     example="pypto.var(x, -1)",
 )
 def var(
@@ -351,7 +401,7 @@ def var(
         raise ValueError(f"var: dimensions {given} name one twice")
     count = math.prod(int(x.shape[axis]) for axis in axes)
 
-    multiplies = of_release("var", x.dtype, lambda release: release.var_multiplies)
+    multiplies = of_release("var", x.dtype, getattr, "var_multiplies")
 
     def mean(terms: Tensor, number: float) -> Tensor:
         terms = mul(terms, _reciprocal(number)) if multiplies else div(terms, float(number))
@@ -375,7 +425,66 @@ def var(
             result, shape or [1], valid_shape=[result.valid_shape[k] for k in kept] or [1]
         )
 
-    return _in_fp32(x, compute)
+    return in_fp32(x, compute)
+
+
+_triangle_row = partial(
+    OperationRow,
+    dtypes=on_a2_a3(*NUMBERS, DataType.DT_INT8),
+    run_in_fp32=BF16_IN_FP32,
+    parts=("mul",),
+    opcodes={"T": "TRIUL"},
+)
+
+
+@_triangle_row(is_method=True)
+def triu(input: Tensor, diagonal: int = 0) -> Tensor:
+    """The upper triangle of the last two axes: the product with 1 there, with 0 below.
+
+    So -0 stands below for negative elements, NaN for infinities and NaN.
+
+    Args:
+        diagonal: the first one that stays: 0 the main one, above it positive.
+
+    Raises:
+        TypeError: a diagonal that is no int.
+        ShapeError: fewer than two axes.
+    """
+    return _triangle("triu", input, diagonal, np.triu)
+
+
+@_triangle_row(is_method=True)
+def tril(input: Tensor, diagonal: int = 0) -> Tensor:
+    """The lower triangle of the last two axes: the product with 1 there, with 0 above.
+
+    So -0 stands above for negative elements, NaN for infinities and NaN.
+
+    Args:
+        diagonal: the last one that stays: 0 the main one, above it positive.
+
+    Raises:
+        TypeError: a diagonal that is no int.
+        ShapeError: fewer than two axes.
+    """
+    return _triangle("tril", input, diagonal, np.tril)
+
+
+def _triangle(name: str, input: object, diagonal: object, cut: Callable[..., Array]) -> Tensor:
+    x = check_operand(name, input)
+    if isinstance(diagonal, bool) or not hasattr(diagonal, "__index__"):
+        raise TypeError(f"{name} takes an int as diagonal, not {diagonal!r}")
+    shape = tuple(map(int, x.shape))
+    if len(shape) < 2:
+        raise ShapeError(f"{name} takes tensors of two axes or more; got {list(shape)}")
+    wide = cast(x, DataType.DT_FP16) if x.dtype is DataType.DT_INT8 else x
+    dtype = wide.dtype.number_format.dtype
+    kept = cut(np.ones(shape, dtype), operator.index(diagonal))
+    data = Enclosure(values=kept.astype(dtype)) if recording.executes() else None
+    mask = Tensor._from_result(shape, wide.dtype, data=data, valid=shape)
+    product = elementwise("mul", wide, mask)
+    if wide is x:
+        return product
+    return cast(product, x.dtype, CastMode.CAST_TRUNC, SaturationMode.ON)
 
 
 _HALF_PI_RECIPROCAL = 0.63661975
@@ -386,6 +495,8 @@ _HALF_PI = (
     *(5.389786e-15, 5.166901e-19, 3.281839e-22),
 )
 """Parts of half of pi, the greatest first, as python/pypto/operator.py has them."""
+_FIRST_CLOSE = 2
+"""The parts from here on are 0.000000 to upstream's compiler, which takes the first for all."""
 _SINE = (2.7183114939898219064e-6, -1.98393348360966317347e-4, 0.0083333293858894631756)
 _SINE_TERMS = (*_SINE, -0.166666666416265235595, 1.0)
 _COSINE = (2.43904487962774090654e-5, -0.00138867637746099294692, 0.0416666233237390631894)
@@ -397,14 +508,15 @@ def _nearest(x: Tensor) -> Tensor:
     return cast(x, DataType.DT_FP32, CastMode.CAST_ROUND)
 
 
-def _polynomial(x: Tensor, terms: Sequence[float]) -> Tensor:
+def polynomial(x: Tensor, terms: Sequence[float]) -> Tensor:
+    """A polynomial by its coefficients, of the highest power first, as products and sums."""
     found = add(mul(x, terms[0]), terms[1])
     for term in terms[2:]:
         found = add(mul(x, found), term)
     return found
 
 
-def _circular(x: Tensor, shift: float) -> Tensor:
+def composed_sine(x: Tensor, shift: float) -> Tensor:
     """The sine of x and of so many quarters of a turn: quarters are taken off, then a polynomial.
 
     The quarters are told in three numbers, of 2048 * 2048, of 2048 and of 1 (python/pypto/
@@ -425,7 +537,9 @@ def _circular(x: Tensor, shift: float) -> Tensor:
     for step in range(most + 2):
         for count, place in ((low, step - 2), (middle, step - 1), (high, step)):
             if 0 <= place < most:
-                rest = sub(rest, mul(count, _HALF_PI[place]))
+                alike = _HALF_PI[_FIRST_CLOSE:] if place >= _FIRST_CLOSE else ()
+                part = Constant(_HALF_PI[place], "mul", alike)
+                rest = sub(rest, elementwise("mul", count, part))
     quarters = add(low, shift) if shift else low
     half, quarter = mul(quarters, 0.5), mul(quarters, 0.25)
     half = cast(half, DataType.DT_FP32, CastMode.CAST_FLOOR)
@@ -435,22 +549,7 @@ def _circular(x: Tensor, shift: float) -> Tensor:
     is_odd = add(quarters, even)
     is_even = add(mul(is_odd, -1.0), 1.0)
     square = mul(rest, rest)
-    sine = mul(rest, _polynomial(square, _SINE_TERMS))
-    cosine = _polynomial(square, _COSINE_TERMS)
+    sine = mul(rest, polynomial(square, _SINE_TERMS))
+    cosine = polynomial(square, _COSINE_TERMS)
     sine = mul(sine, is_even)
     return mul(add(sine, mul(cosine, is_odd)), sign)
-
-
-_circle = partial(_float, parts=("mul", "sub", "add"), is_composed=True)
-
-
-@_circle()
-def sin(input: Tensor) -> Tensor:
-    """The sine of an angle in radians, in FP32; NaN of infinities."""
-    return _in_fp32(check_operand("sin", input), partial(_circular, shift=0.0))
-
-
-@_circle()
-def cos(input: Tensor) -> Tensor:
-    """The cosine of an angle in radians, in FP32; NaN of infinities."""
-    return _in_fp32(check_operand("cos", input), partial(_circular, shift=1.0))

@@ -10,10 +10,9 @@ from typing import Final
 import numpy as np
 
 from pypto_cast.dtypes.data_types import DataType, check_dtype
-from pypto_cast.operations.lowering import converted_to, dtypes_of
+from pypto_cast.operations.lowering import check_memory_of, converted_to, dtypes_of, tile_of
 from pypto_cast.operations.operation_rows import COPIED, OperationRow, on_a2_a3
 from pypto_cast.operations.scalar_operands import filling
-from pypto_cast.operations.tile_memory import check_memory_of, tile_of
 from pypto_cast.recording import recording
 from pypto_cast.tensors.indexing import ints
 from pypto_cast.tensors.operators import ElementLike, Number
@@ -53,11 +52,13 @@ def full(
     """
     filled = dtypes_of("full")
     if check_dtype(dtype) not in filled:
-        raise TypeError(f"full makes {', '.join(map(str, filled))}, not {dtype}")
+        raise TypeError(f"full makes {', '.join(map(format, filled))}, not {dtype}")
     shape = _size("full", size)
     valid = shape if valid_shape is None else ints("valid_shape", valid_shape, len(shape))
     if any(v > s for v, s in zip(valid, shape, strict=True)):
         raise ValueError(f"full: valid_shape {list(valid)} exceeds {list(shape)}")
+    from simulator.arithmetic.native.operation_nodes import is_deferring  # loaded when first used
+
     constant = filling("full", fill_value, dtype)
     fmt = dtype.number_format
     check_memory_of("full", tile_of("full", shape), [(shape, max(fmt.bits, 8))])
@@ -66,7 +67,10 @@ def full(
     value = constant.enclosure(FP32 if fmt is BF16 else fmt)
     if fmt is BF16:
         value = converted_to(value, FP32, BF16)
-    data = value.map(lambda number: np.full(valid, number))
+    if is_deferring():  # whoever takes it only reads it
+        data = value.map(lambda number: np.broadcast_to(number, valid))
+    else:
+        data = value.map(lambda number: np.full(valid, number))
     return Tensor._from_result(shape, dtype, data=data, valid=valid)
 
 

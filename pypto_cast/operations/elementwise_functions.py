@@ -8,38 +8,55 @@ Fidelity, special values and sources of each are in its row of `simulator.arithm
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
+from typing import Final
 
 from pypto_cast.cast.api import cast
-from pypto_cast.dtypes.data_types import DataType
+from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
+from pypto_cast.operations.creation import full
+from pypto_cast.operations.elementwise_plan import elementwise
 from pypto_cast.operations.lowering import (
+    check_alike,
     check_operand,
     check_tensor,
     dtypes_of,
-    elementwise,
     is_cast_inside,
+    is_widened,
     of_release,
+    operand_values,
+    result_tensor,
 )
+from pypto_cast.operations.movement import reshape
 from pypto_cast.operations.operation_rows import (
     BF16_IN_FP32,
     FLOATS,
     NUMBERS,
+    ROWS,
     SUMS_IN_FP32,
+    ByRelease,
     OperationRow,
     on_a2_a3,
 )
-from pypto_cast.operations.scalar_operands import Constant, converted, is_element, number
+from pypto_cast.operations.scalar_operands import Constant, converted, integer, is_element, number
 from pypto_cast.options.context import current
+from pypto_cast.options.releases import RELEASE_NAMES
+from pypto_cast.recording import recording
 from pypto_cast.tensors.operators import ElementLike, Number
 from pypto_cast.tensors.tensor import Tensor
+from pypto_cast.tensors.undecided import value_of
 from pypto_cast.unsupported import tolerate
+from simulator.arithmetic import special_steps
 from simulator.numbers.formats import FP16, FP32, FloatFormat, Format
+from tiling.plan import ShapeError
 
 _sum = partial(OperationRow, dtypes=on_a2_a3(*NUMBERS), run_in_fp32=SUMS_IN_FP32)
 _number = partial(OperationRow, dtypes=on_a2_a3(*NUMBERS), run_in_fp32=BF16_IN_FP32)
 _float = partial(OperationRow, dtypes=on_a2_a3(*FLOATS), run_in_fp32=BF16_IN_FP32)
 
+Operand = Tensor | Constant
+_Compute = Callable[[Operand, Operand], Tensor]
 Reading = Callable[[str, object, DataType], Constant]
 """(operation, number, dtype of the tensor) -> the number as the instruction gets it."""
 
@@ -123,7 +140,7 @@ def minimum(input: Tensor | Number | ElementLike, other: Tensor | Number | Eleme
 
 
 @_number(
-    is_composed=True,
+    composed_by=RELEASE_NAMES,
     example="pypto.clip(x, -1.0, 1.0)",
     least_dims={"0.2.0": 2},  # vector/math.cpp:894
 )
@@ -177,6 +194,17 @@ def exp(input: Tensor, precision_type: object = None) -> Tensor:
     return elementwise("exp", input)
 
 
+@_float(
+    parts=("sub", "exp"),
+    is_chain=True,
+    opcodes={"TT": "EXPANDEXPDIF"},
+    example="pypto.expand_exp_dif(x, pypto.amax(x, -1, True))",
+)
+def expand_exp_dif(input: Tensor, other: Tensor) -> Tensor:
+    """e to the power of the difference, which is rounded first: of FP16 to FP16."""
+    return elementwise("expand_exp_dif", input, other)
+
+
 @_float(opcodes={"T": "SQRT"}, example="pypto.sqrt(pypto.abs(y))", is_method=True)
 def sqrt(input: Tensor, precision_type: object = None) -> Tensor:
     """The square root; `precision_type` changes no bit on A2/A3."""
@@ -187,6 +215,322 @@ def sqrt(input: Tensor, precision_type: object = None) -> Tensor:
 def reciprocal(a: Tensor, precision_type: object = None) -> Tensor:
     """1 divided by each element; `precision_type` changes no bit on A2/A3."""
     return elementwise("reciprocal", a)
+
+
+def _steps(name: str, compute: Callable[..., Tensor], *operands: Tensor | Constant) -> Tensor:
+    """Carry out the steps of one tile operation, in FP32 where AutoCast runs it so."""
+    dtype = next(x.dtype for x in operands if isinstance(x, Tensor))
+    if not (is_widened(name, dtype) and recording.executes()):  # AutoCast's casts are the graph's
+        return compute(*operands)
+    found = compute(*(_in_fp32(x) if isinstance(x, Tensor) else x for x in operands))
+    held = found.enclosure()
+    shape, valid = tuple(map(int, found.shape)), tuple(found.valid_shape)
+    if held is None or 0 in valid:
+        return Tensor._from_result(shape, dtype, valid=valid)
+    cause = recording.causes().index_here(name)
+    return result_tensor(held, ROWS[name], dtype, shape, valid, None, cause, found.uninitialized())
+
+
+def _in_fp32(x: Tensor) -> Tensor:
+    """A tensor as an instruction reads it in FP32, with the hidden value where there is one."""
+    shape, valid = tuple(map(int, x.shape)), tuple(x.valid_shape)
+    return Tensor._from_result(
+        shape,
+        DataType.DT_FP32,
+        data=operand_values(x, FP32),
+        valid=valid,
+        uninitialized=x.uninitialized(),
+    )
+
+
+def _two(name: str, input: object, other: object, reading: Reading) -> list[Tensor | Constant]:
+    """Two operands of one dtype, one of which may be a number."""
+    given = next((x for x in (input, other) if isinstance(x, Tensor)), None)
+    first = check_operand(name, input if given is None else given).dtype
+    operands = [
+        check_operand(name, x) if isinstance(x, Tensor) else reading(name, x, first)
+        for x in (input, other)
+    ]
+    for x in operands:
+        if isinstance(x, Tensor):
+            check_alike(name, first, x)
+        elif x is operands[1] and first not in FLOATS and x.value == 0:
+            raise ValueError(f"{name}: the divisor of integers is 0; upstream takes none")
+    return operands
+
+
+def _wide(x: Tensor | Constant) -> Tensor | Constant:
+    return cast(x, DataType.DT_FP32) if isinstance(x, Tensor) else x
+
+
+def _whole(x: Tensor, mode: CastMode) -> Tensor:
+    return cast(x, DataType.DT_INT32, mode, SaturationMode.ON)
+
+
+_FP16, _INT16 = DataType.DT_FP16, DataType.DT_INT16
+_REMAINDERS_IN_FP32: Final[ByRelease] = {
+    "0.2.0": (*BF16_IN_FP32["0.2.0"], _FP16),
+    "head": BF16_IN_FP32["head"],
+}
+"""AutoCast's lists for REM: opcode.h:632-649 in 0.2.0, 897-995 in head."""
+_MODULI_IN_FP32: Final[ByRelease] = {
+    **_REMAINDERS_IN_FP32,
+    "head": (*BF16_IN_FP32["head"], _FP16),
+}
+"""The same for MOD."""
+_remainder = partial(OperationRow, dtypes=on_a2_a3(*FLOATS))
+
+
+def _run(name: str, *operands: Operand | float) -> Operand:
+    given = (Constant(each) if isinstance(each, float) else each for each in operands)
+    return elementwise(name, *given)
+
+
+def _not_needed(*_: object) -> Operand:
+    raise AssertionError("no step of a remainder fills a tensor or casts")
+
+
+_ON_OPERANDS: Final[special_steps.Steps[Operand]] = special_steps.Steps(
+    run=_run, filled=_not_needed, integral=_not_needed
+)
+
+
+def _by(steps: Callable[[special_steps.Steps[Operand], Operand, Operand], Operand]) -> _Compute:
+    """Steps on tensors and numbers."""
+
+    def compute(x: Operand, y: Operand) -> Tensor:
+        found = steps(_ON_OPERANDS, x, y)
+        assert isinstance(found, Tensor)
+        return found
+
+    return compute
+
+
+_truncated = _by(special_steps.truncated_remainder)
+_floored = _by(special_steps.floored_remainder)
+_quotient = _by(special_steps.floored_quotient)
+
+
+@_remainder(
+    parts=("div", "trunc", "mul", "sub"),
+    run_in_fp32=_MODULI_IN_FP32,
+    cast_to_fp32={"head": (_FP16,)},  # of two tensors: vector/binary.cpp:453
+    opcodes={"TT": "MOD", "TS": "MODS"},
+    is_method=True,
+)
+def fmod(input: Tensor, other: Tensor | Number, precision_type: object = None) -> Tensor:
+    """input - trunc(input / other) * other, the quotient and the product rounded.
+
+    Where the quotient may be an integer, its last place decides: the remainder may be 0 or the
+    divisor. NaN of a divisor 0 and of infinite elements. `precision_type` changes no bit on A2/A3.
+
+    Raises:
+        ValueError: a number that is NaN or infinite.
+    """
+    if isinstance(other, float) and not math.isfinite(other):
+        raise ValueError(f"fmod: the divisor must be finite, not {other}")
+    x, y = _two("fmod", input, other, number)
+    dtype = x.dtype if isinstance(x, Tensor) else DataType.DT_FP32
+    if isinstance(y, Tensor) and is_cast_inside("fmod", dtype):
+        return cast(_truncated(_wide(x), _wide(y)), dtype, CastMode.CAST_NONE)
+    return _steps("fmod", _truncated, x, y)
+
+
+def _floored_in_int32(x: Tensor | Constant, y: Tensor | Constant) -> Tensor:
+    quotient = elementwise("div", _wide(x), _wide(y))
+    count = _whole(quotient, CastMode.CAST_FLOOR)
+    short = [
+        _whole(cast(each, DataType.DT_FP32), CastMode.CAST_RINT)
+        if isinstance(each, Tensor)
+        else each
+        for each in (x, y)
+    ]
+    product = elementwise("mul", count, short[1])
+    rest = cast(elementwise("sub", short[0], product), DataType.DT_FP32)
+    other = _wide(short[1])
+    is_other = elementwise("lt", elementwise("mul", rest, other), Constant(0.0))
+    return _whole(
+        elementwise("where", is_other, elementwise("add", rest, other), rest), CastMode.CAST_TRUNC
+    )
+
+
+@_remainder(
+    parts=("div", "floor", "mul", "sub", "lt", "add", "where"),
+    dtypes=on_a2_a3(*NUMBERS),
+    run_in_fp32=_REMAINDERS_IN_FP32,
+    cast_to_fp32={"0.2.0": (_INT16,), "head": (_FP16, _INT16)},  # vector/binary.cpp:332, :478
+    opcodes={"TT": "REM", "TS": "REMS", "ST": "REMRS"},
+    is_method=True,
+)
+def remainder(
+    input: Tensor | Number, other: Tensor | Number, precision_type: object = None
+) -> Tensor:
+    """input - floor(input / other) * other, with the sign of the divisor.
+
+    FP16 and INT16 run in FP32, INT32 divides in FP32: beyond 2**24 it is not exact. Where the
+    quotient may be an integer its last place decides. `precision_type` changes no bit on A2/A3.
+
+    Raises:
+        ValueError: a divisor 0 of integers.
+    """
+    x, y = _two("remainder", input, other, number)
+    dtype = next(each.dtype for each in (x, y) if isinstance(each, Tensor))
+    if isinstance(x, Constant) and isinstance(y, Tensor):
+        x = _filled(y, x)
+    if dtype is DataType.DT_INT32:
+        return _floored_in_int32(x, y)
+    if is_cast_inside("remainder", dtype):
+        satmode = None if dtype is DataType.DT_FP16 else SaturationMode.ON
+        return cast(_floored(_wide(x), _wide(y)), dtype, CastMode.CAST_NONE, satmode)
+    return _steps("remainder", _floored, x, y)
+
+
+def _filled(like: Tensor, value: Constant) -> Tensor:
+    return full(like.shape, value_of(value.value), like.dtype, valid_shape=like.valid_shape)
+
+
+@OperationRow(
+    parts=("div", "floor"),
+    dtypes=on_a2_a3(*FLOATS, DataType.DT_INT32, DataType.DT_INT8, DataType.DT_UINT8),
+    run_in_fp32=BF16_IN_FP32,
+    lacked_by=("0.2.0",),
+    opcodes={"TT": "FLOORDIV", "TS": "FLOORDIVS"},
+)
+def floor_div(input: Tensor, other: Tensor | Number) -> Tensor:
+    """The greatest integer not above the quotient; +0 of every zero.
+
+    FP16, INT8 and UINT8 are divided in FP32. INT32 is exact: upstream corrects the quotient of FP32
+    by the remainder. Where a quotient may be an integer, its last place decides, but in INT32.
+
+    Raises:
+        ValueError: a divisor 0 of integers.
+    """
+    x, y = _two("floor_div", input, other, number)
+    assert isinstance(x, Tensor)
+    if x.dtype is DataType.DT_INT32:
+        return elementwise("floor_div", x, y)
+
+    if x.dtype is DataType.DT_FP16:
+        return cast(_quotient(_wide(x), _wide(y)), x.dtype, CastMode.CAST_RINT)
+    if x.dtype in (DataType.DT_INT8, DataType.DT_UINT8):
+        short = (
+            cast(each, DataType.DT_FP16) if isinstance(each, Tensor) else each for each in (x, y)
+        )
+        found = cast(_quotient(*map(_wide, short)), DataType.DT_FP16, CastMode.CAST_FLOOR)
+        return cast(found, x.dtype, CastMode.CAST_FLOOR, SaturationMode.ON)
+    return _steps("floor_div", _quotient, x, y)
+
+
+@OperationRow(
+    parts=("div", "ceil", "mul", "sub", "minimum", "maximum", "add"),
+    dtypes=on_a2_a3(DataType.DT_INT32),
+    composed_by=RELEASE_NAMES,
+    example="pypto.ceil_div(at, 2)",
+)
+def ceil_div(self: Tensor, other: Tensor | int) -> Tensor:
+    """The least integer not below the quotient of INT32, divided in FP32.
+
+    One is added where the remainder has the divisor's sign; nothing is taken off, so that the last
+    place of a quotient decides where it may be an integer. Exact up to 2**24 besides.
+
+    Raises:
+        ValueError: a divisor 0.
+    """
+    x, y = _two("ceil_div", self, other, number)
+    quotient = elementwise("ceil", elementwise("div", _wide(x), _wide(y)))
+    count = _whole(quotient, CastMode.CAST_RINT)
+    rest = elementwise("sub", x, elementwise("mul", count, y))
+    signs = _sign(rest)
+    if isinstance(y, Tensor):
+        product = elementwise("mul", signs, _sign(y))
+    else:
+        product = elementwise("mul", signs, Constant(1 if value_of(y.value) > 0 else -1))
+    more = minimum(maximum(product, 0), 1)
+    return elementwise("add", count, more)
+
+
+def _sign(x: Tensor) -> Tensor:
+    return maximum(minimum(x, 1), -1)
+
+
+@OperationRow(
+    dtypes=on_a2_a3(DataType.DT_INT32, DataType.DT_INT16, DataType.DT_INT8, DataType.DT_UINT8),
+    opcodes={"TT": "GCD", "TS": "GCDS"},
+    example="pypto.gcd(i, j)",
+    is_method=True,
+)
+def gcd(input: Tensor, other: Tensor | int) -> Tensor:
+    """The greatest common divisor; 0 of two zeros.
+
+    The magnitude of the least integer is itself, and so is a result of it alone.
+    """
+    return with_number("gcd", input, other, integer)
+
+
+@OperationRow(
+    parts=("ge", "mul", "where"),
+    dtypes=on_a2_a3(*FLOATS),
+    opcodes={"TS": "LReLU"},
+    example="pypto.lrelu(x, 0.25)",
+)
+def lrelu(other: Tensor, negative_slope: float | ElementLike = 0.01) -> Tensor:
+    """The element where it is 0 or more, else its product with a slope, in FP32.
+
+    Args:
+        other: an operand of the dtypes below.
+        negative_slope: a finite number, 0 or more.
+
+    Raises:
+        TypeError: a slope that is no number.
+        ValueError: a negative one, NaN or infinity.
+    """
+    x = check_operand("lrelu", other)
+    slope = negative_slope.value if is_element(negative_slope) else negative_slope
+    if isinstance(slope, bool) or not isinstance(slope, (int, float)):
+        raise TypeError(f"lrelu takes a number as negative_slope, not {negative_slope!r}")
+    if not (math.isfinite(slope) and slope >= 0):
+        raise ValueError(f"lrelu: negative_slope must be finite and 0 or more, not {slope}")
+    return cast(
+        _leaking(cast(x, DataType.DT_FP32), Constant(float(slope))), x.dtype, CastMode.CAST_NONE
+    )
+
+
+def _leaking(x: Tensor, slope: Tensor | Constant, comparison: str = "ge") -> Tensor:
+    is_kept = elementwise(comparison, x, Constant(0.0))
+    return elementwise("where", is_kept, x, elementwise("mul", x, slope))
+
+
+@OperationRow(
+    parts=("gt", "mul", "where"),
+    dtypes=on_a2_a3(*FLOATS),
+    run_in_fp32=BF16_IN_FP32,
+    opcodes={"TT": "PRELU"},
+    example="pypto.prelu(x, pypto.full([3], 0.25, pypto.DT_FP32))",
+    is_method=True,
+)
+def prelu(self: Tensor, weight: Tensor) -> Tensor:
+    """The element where it is above 0, else its product with the weight of its second axis.
+
+    Of two axes +0 is multiplied too: it is -0 of a negative weight, NaN of an infinite one.
+
+    Args:
+        weight: one axis, of as many elements as the second one of the input; of one element where
+            the input has one axis.
+
+    Raises:
+        ShapeError: another shape of the weight.
+    """
+    x, slopes = (check_operand("prelu", each) for each in (self, weight))
+    check_alike("prelu", x.dtype, slopes)
+    length = 1 if x.dim == 1 else int(x.shape[1])
+    if list(map(int, slopes.shape)) != [length]:
+        raise ShapeError(
+            f"prelu: {list(x.shape)} needs a weight of shape [{length}], not {list(slopes.shape)}"
+        )
+    if x.dim > 1:
+        slopes = reshape(slopes, [1, length] + [1] * (x.dim - 2))
+    comparison = "gt" if x.dim == 2 else "ge"
+    return _steps("prelu", partial(_leaking, comparison=comparison), x, slopes)
 
 
 def selected_bytes(fmt: Format) -> int:
@@ -234,7 +578,7 @@ def where(
         raise TypeError(
             f"where takes branches of one dtype, not {known[0]} and {known[1]}; cast one"
         )
-    if mixes and not of_release("where", known[0], lambda release: release.selects_floats):
+    if mixes and not of_release("where", known[0], getattr, "selects_floats"):
         tolerate(
             f"where: {current().followed_release} takes no Python float beside {known[0]}; "
             f"pypto.Element(pypto.{known[0].name}, value) does",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeVar
+import math
+from collections.abc import Callable, Hashable, Sequence
+from contextvars import ContextVar
+from typing import Any, Final, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,106 +17,118 @@ from ascend_kernels.program import conversions
 from pypto_cast.cast.api import conversion
 from pypto_cast.dtypes.data_types import DataType, TileOpFormat
 from pypto_cast.operations.operation_rows import ROWS, ByFamily, OperationRow
-from pypto_cast.operations.scalar_operands import Constant
-from pypto_cast.operations.tile_memory import check_memory_of, tile_of
 from pypto_cast.options import context as options
-from pypto_cast.options.releases import RELEASES, Dtypes, Release
+from pypto_cast.options.releases import RELEASES, Dtypes, Release, ReleaseName
 from pypto_cast.recording import recording
-from pypto_cast.recording.buffers import Uninitialized, slices
+from pypto_cast.recording.buffers import Uninitialized
 from pypto_cast.recording.causes import assumed_rounding
 from pypto_cast.recording.recording import trust
 from pypto_cast.recording.steps import Patches
 from pypto_cast.tensors.tensor import Tensor
-from simulator import arithmetic
 from simulator.arithmetic import Enclosure
 from simulator.numbers.convert import Conversion
-from simulator.numbers.formats import BOOL, FP32, Format
+from simulator.numbers.formats import FP32, Format
 from tiling.grid import Grid, Shape
-from tiling.plan import MAX_DIMS, ShapeError, check_shape
-from tiling.ub import ElementBits
+from tiling.plan import MAX_DIMS, ShapeError, TileShapeError
+from tiling.ub import padded_row_bytes
 
 _Array = npt.NDArray[Any]
 _Fact = TypeVar("_Fact")
 
 
-@recording.replayable
-def elementwise(name: str, *operands: Tensor | Constant, dtype: DataType | None = None) -> Tensor:
-    """Carry out a row of the table on tensors of one dtype, and numbers.
+_ShapeAndBits = tuple[Shape, int]
+"""The shape of an input or output and the bits of an element."""
+
+
+def tile_of(name: str, shape: Shape, *, exact_rank: bool = False) -> Shape | None:
+    """The tile of an operation on a shape, no longer than it; None if no tile shape is set.
 
     Args:
-        name: of the row.
-        operands: as many as the row takes; a condition is checked.
-        dtype: of the operands besides a condition, where all of them are numbers.
+        name: of the operation.
+        shape: the one that the tile shape must match: the output's, of a reduction the input's.
+        exact_rank: more entries than dimensions are refused too.
 
     Raises:
-        TypeError: no tensor, or dtypes that upstream refuses.
-        ValueError: a layout other than ND.
-        ShapeError: shapes that do not broadcast, or that no operation takes.
-        TileShapeError: too few entries, or more UB than there is.
-        NpuError: in a kernel of RunMode.NPU.
+        TileShapeError: too few entries.
     """
-    row = ROWS[name]
-    tensors = list({id(x): x for x in operands if isinstance(x, Tensor)}.values())
-    condition = operands[0] if row.arithmetic.copies else None
-    dtype = _common_dtype(row, [x for x in tensors if x is not condition], dtype)
-    shape = _broadcast_shape(row, dtype, [tuple(map(int, x.shape)) for x in tensors])
-    fmt, out = runs_in(name, dtype), row.result_dtype(dtype)
-    tile = tile_of(name, shape)
-    if tile is not None:
-        bits: list[tuple[Shape, int]] = [
-            (tuple(x.shape), 8 if x is condition else fmt.bits) for x in tensors
-        ]
-        bits.append((shape, 8 if out is DataType.DT_BOOL else fmt.bits))
-        check_memory_of(name, tile, bits, lambda extents: row.scratch(extents, fmt))
-    valid = _valid_shape(shape, tensors)
-    held = {}
-    for x in tensors:
-        needed = _needed(x, shape, valid)
-        reads = BOOL if x is condition else fmt
-        enclosure = operand_values(x, reads, reshaped=x.dim < len(shape))
-        if enclosure is not None:
-            whole = enclosure.shape == needed
-            held[id(x)] = enclosure if whole else enclosure[slices([0] * x.dim, needed)]
-    if len(held) < len(tensors) or 0 in valid:
-        return Tensor._from_result(shape, out, valid=valid)
-    cause = recording.causes().index_here(name)
-    result = arithmetic.evaluate(
-        row.arithmetic,
-        [x.enclosure(fmt) if isinstance(x, Constant) else held[id(x)] for x in operands],
-        fmt,
-        trust=trust(name),
-        inf_nan_mode=options.current().inf_nan_mode,
-        cause=cause,
-    )
-    uninitialized = _uninitialized(operands, condition, held, shape, valid)
-    return result_tensor(result, row, out, shape, valid, tile, cause, uninitialized)
-
-
-def _uninitialized(
-    operands: Sequence[Tensor | Constant],
-    condition: Tensor | Constant | None,
-    held: Mapping[int, Enclosure],
-    shape: Shape,
-    valid: Shape,
-) -> Uninitialized | None:
-    """The elements of a result that depend on uninitialized ones; `where` takes one branch."""
-    found = {}
-    for x in operands:
-        if isinstance(x, Tensor) and (whole := x.uninitialized()) is not None:
-            part = whole.part((0,) * x.dim, _needed(x, shape, valid))
-            if part is not None:
-                found[id(x)] = part
-    if not found:
+    tile = options.current().vec_tile_shapes
+    if not tile:
         return None
-    masks = {key: np.broadcast_to(part.mask, valid) for key, part in found.items()}
-    if isinstance(condition, Tensor) and id(condition) not in found:
-        chosen = held[id(condition)]
-        for operand, taken in zip(operands[1:], (True, False), strict=True):
-            if id(operand) in found:
-                dropped = chosen.certain() & (chosen.values.astype(np.bool_) != taken)
-                masks[id(operand)] = masks[id(operand)] & ~np.broadcast_to(dropped, valid)
-    mask = functools.reduce(np.logical_or, masks.values())
-    return next(iter(found.values())).masked(mask)
+    if len(tile) < len(shape) or (exact_rank and len(tile) != len(shape)):
+        asked = "exactly" if exact_rank else "at least"
+        raise TileShapeError(
+            f"{name}: tile shape {list(tile)} has {len(tile)} entries; {list(shape)} needs "
+            f"{asked} {len(shape)}, one for each dimension"
+        )
+    return tuple(map(min, tile, shape))
+
+
+def check_memory_of(
+    name: str,
+    tile: Shape | None,
+    operands: Sequence[_ShapeAndBits],
+    scratch: Callable[[Shape], int] = lambda tile: 0,
+) -> bool:
+    """Refuse a tile whose inputs, outputs and scratch exceed UB, but where a schedule decides that.
+
+    Args:
+        name: of the operation.
+        tile: extents of a tile; None if no tile shape is set.
+        operands: inputs and outputs; along an axis where one has 1 element its tile has 1.
+        scratch: bytes, by tile.
+
+    Returns:
+        True if the tile fits, or none is set; False where a schedule decides.
+
+    Raises:
+        TileShapeError: naming the bytes and a tile that fits.
+
+    Source: upstream's schedule_state.cpp, which charges every operand of one operation once.
+    """
+    if tile is None:
+        return True
+    chip = options.current().chip
+
+    def needed(extents: Shape) -> int:
+        total = scratch(extents)
+        for shape, bits in operands:
+            own = tuple(map(min, extents[-len(shape) :], shape))
+            total += math.prod(own[:-1]) * int(padded_row_bytes(own[-1], bits, chip))
+        return total
+
+    asked = needed(tile)
+    if asked <= chip.ub_bytes:
+        return True
+    refusal = recording.plan_refusal()
+    if refusal is None:
+        return False
+    fits = list(tile)
+    while needed(tuple(fits)) > chip.ub_bytes and max(fits) > 1:
+        axis = next((k for k, extent in enumerate(fits[:-1]) if extent > 1), len(fits) - 1)
+        fits[axis] = -(-fits[axis] // 2)
+    raise TileShapeError(
+        f"{name}: inputs, output and scratch of a tile {list(tile)} take {asked} B of UB; it has "
+        f"{chip.ub_bytes} B; {fits} fits" + (refusal and f"; no schedule is planned: {refusal}")
+    )
+
+
+def check_copied_rows(name: str, shape: Shape, bits: int) -> None:
+    """Refuse a tile whose last entry is no whole number of 32 B blocks, as upstream's copies do.
+
+    A tile passes UB once; upstream removes the second buffer of a copy where it can.
+
+    Raises:
+        TileShapeError: that, too few entries, or more UB than there is.
+    """
+    tile = tile_of(name, shape)
+    last = (options.current().vec_tile_shapes or (0,))[-1]
+    if tile is not None and last * bits % 256:
+        raise TileShapeError(
+            f"{name} copies rows of tiles: the last entry of tile shape "
+            f"{list(options.current().vec_tile_shapes)} must be a multiple of {256 // bits} "
+            f"elements (32 B), not {last}"
+        )
+    check_memory_of(name, tile, [(shape, bits)])
 
 
 def operand_values(x: Tensor, fmt: Format, *, reshaped: bool = False) -> Enclosure | None:
@@ -132,7 +146,7 @@ def operand_values(x: Tensor, fmt: Format, *, reshaped: bool = False) -> Enclosu
         return None
     if held is not fmt:
         return converted_to(enclosure, held, fmt)
-    if enclosure.values.dtype.isnative:
+    if enclosure.dtype.isnative:
         return enclosure
     return Enclosure(values=enclosure.values.astype(fmt.dtype), interval=enclosure.interval)
 
@@ -197,7 +211,7 @@ def _chain(family: str, src: Format, dst: Format, inf_nan_mode: bool) -> tuple[C
     return conversions(resolve(family, src, dst), inf_nan_mode=inf_nan_mode)
 
 
-def of_release(name: str, dtype: DataType, fact: Callable[[Release], _Fact]) -> _Fact:
+def of_release(name: str, dtype: DataType, fact: Callable[..., _Fact], *given: Hashable) -> _Fact:
     """A fact of the release of this context.
 
     Where it is another in another release, the operation is one whose results may be others there:
@@ -206,15 +220,55 @@ def of_release(name: str, dtype: DataType, fact: Callable[[Release], _Fact]) -> 
     Args:
         name: of the operation.
         dtype: of its operands.
-        fact: what a release says.
+        fact: what a release says: a function at the top of a module, called with a release and
+            what is given. Its answers are kept, for the tables of releases do not change.
+        given: more arguments of it.
     """
-    followed = options.current().followed_release
-    found = fact(followed)
-    for other in RELEASES.values():
-        if other is not followed and fact(other) != found:
-            recording.record_release_dependence(name, dtype)
-            break
-    return found
+    found, differs = _fact_of(fact, options.current().release, given)
+    if differs:
+        recording.record_release_dependence(name, dtype)
+        if (noted := RELEASE_DEPENDENCE.get()) is not None:
+            noted.append(name)
+    said: _Fact = found
+    return said
+
+
+RELEASE_DEPENDENCE: Final[ContextVar[list[str] | None]] = ContextVar(
+    "pypto_cast_release_dependence", default=None
+)
+"""The list that notes operations which another release carries out otherwise or refuses."""
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _fact_of(
+    fact: Callable[..., object], release: ReleaseName, given: tuple[Hashable, ...]
+) -> tuple[Any, bool]:
+    """A fact of a release, and whether it is another in some other release."""
+    facts = {name: fact(each, *given) for name, each in RELEASES.items()}
+    return facts[release], any(each != facts[release] for each in facts.values())
+
+
+def _runs_in_fp32(release: Release, name: str, dtype: DataType) -> bool:
+    return dtype in release.run_in_fp32.get(name, ())
+
+
+def _casts_to_fp32(release: Release, name: str, dtype: DataType) -> bool:
+    return dtype in release.cast_to_fp32.get(name, ())
+
+
+def _takes(
+    release: Release, name: str, dtype: DataType, dtypes: Dtypes | None, dim: int
+) -> tuple[bool, bool, bool]:
+    """Return if a release has an operation, offers it a dtype, and takes so many dimensions."""
+    return (
+        name not in release.lacks,
+        dtypes is None or release.offers(name, dtype, dtype in dtypes),
+        dim >= release.least_dims.get(name, 1),
+    )
+
+
+def _repeats(release: Release, axes: int) -> bool:
+    return axes <= release.repeated_axes
 
 
 def is_widened(name: str, dtype: DataType) -> bool:
@@ -223,7 +277,7 @@ def is_widened(name: str, dtype: DataType) -> bool:
     """
     if options.current().auto_cast != "as upstream":
         return dtype in RELEASES["head"].run_in_fp32.get(name, ())
-    return of_release(name, dtype, lambda release: dtype in release.run_in_fp32.get(name, ()))
+    return of_release(name, dtype, _runs_in_fp32, name, dtype)
 
 
 def runs_in(name: str, dtype: DataType) -> Format:
@@ -233,7 +287,7 @@ def runs_in(name: str, dtype: DataType) -> Format:
 
 def is_cast_inside(name: str, dtype: DataType) -> bool:
     """True if an operation itself casts a dtype to FP32 that it could take as it is."""
-    return of_release(name, dtype, lambda release: dtype in release.cast_to_fp32.get(name, ()))
+    return of_release(name, dtype, _casts_to_fp32, name, dtype)
 
 
 def check_tensor(
@@ -243,6 +297,7 @@ def check_tensor(
     *,
     formats: Sequence[TileOpFormat] = (TileOpFormat.TILEOP_ND,),
     in_gm: bool = False,
+    most_dims: int = MAX_DIMS,
 ) -> Tensor:
     """Refuse an operand that no operation takes, or this one not in the release that is followed.
 
@@ -250,6 +305,7 @@ def check_tensor(
         name: of the operation.
         x: its operand.
         dtypes, formats: those that it takes; None for any dtype.
+        most_dims: the most dimensions that it may have.
         in_gm: upstream leaves this operand in GM, where it may have a dynamic dimension.
 
     Raises:
@@ -273,27 +329,24 @@ def check_tensor(
         known = ", ".join(each.name for each in formats)
         raise ValueError(f"{name} takes tensors in {known}, not {x.format.name}")
     shape = tuple(map(int, x.shape))
-    if not 1 <= len(shape) <= MAX_DIMS or min(shape) < 1:
+    if not 1 <= len(shape) <= most_dims or min(shape) < 1:
         raise ShapeError(
-            f"{name} takes tensors of 1 to {MAX_DIMS} dimensions, each known and not empty; got "
+            f"{name} takes tensors of 1 to {most_dims} dimensions, each known and not empty; got "
             f"{list(shape)}"
         )
     release = options.current().followed_release
+    listed_dtypes = None if dtypes is None else tuple(dtypes)
     is_there, is_offered, is_deep = of_release(
-        name,
-        x.dtype,
-        lambda each: (
-            name not in each.lacks,
-            dtypes is None or each.offers(name, x.dtype, x.dtype in dtypes),
-            x.dim >= each.least_dims.get(name, 1),
-        ),
+        name, x.dtype, _takes, name, x.dtype, listed_dtypes, x.dim
     )
     if not is_there:
         raise TypeError(f"{release} has no {name}; options(release=) chooses another")
     if dtypes is not None and not is_offered:
         besides = release.takes.get(name, ())
         listed = [d for d in (*dtypes, *besides) if release.offers(name, d, d in dtypes)]
-        raise TypeError(f"{name} takes {', '.join(map(str, listed))}, not {x.dtype}; cast it first")
+        raise TypeError(
+            f"{name} takes {', '.join(map(format, listed))}, not {x.dtype}; cast it first"
+        )
     if not is_deep:
         raise ShapeError(
             f"{name} takes tensors of {release.least_dims[name]} dimensions or more in {release}; "
@@ -349,34 +402,17 @@ def axis_of(name: str, dim: object, count: int) -> int:
     return dim % count
 
 
-def _common_dtype(row: OperationRow, tensors: Sequence[Tensor], dtype: DataType | None) -> DataType:
-    for x in tensors:
-        check_operand(row.name, x)
-    first = dtype or tensors[0].dtype
-    for x in tensors:
-        if x.dtype is not first:
-            raise TypeError(
-                f"{row.name} takes tensors of one dtype, not {first} and {x.dtype}; cast one: "
-                "upstream promotes nothing"
-            )
-    return first
+def check_alike(name: str, first: DataType, x: Tensor) -> None:
+    """Refuse an operand of another dtype than the first one's.
 
-
-def _broadcast_shape(row: OperationRow, dtype: DataType, shapes: Sequence[Shape]) -> Shape:
-    try:
-        shape = np.broadcast_shapes(*shapes)
-    except ValueError:
-        shape = ()
-    if not shape or (row.same_rank and len({len(each) for each in shapes}) > 1):
-        rule = "as many dimensions each, and along each" if row.same_rank else "along each axis"
-        raise ShapeError(
-            f"{row.name}: shapes {', '.join(str(list(each)) for each in shapes)} do not broadcast; "
-            f"{rule} equal lengths or 1"
+    Raises:
+        TypeError: naming both.
+    """
+    if x.dtype is not first:
+        raise TypeError(
+            f"{name} takes tensors of one dtype, not {first} and {x.dtype}; cast one: "
+            "upstream promotes nothing"
         )
-    check_shape(shape, ElementBits(src=8, dst=8), row.name)
-    for each in shapes:
-        check_repeated(row.name, dtype, each, shape)
-    return shape
 
 
 def check_repeated(name: str, dtype: DataType, before: Shape, after: Shape) -> None:
@@ -387,31 +423,12 @@ def check_repeated(name: str, dtype: DataType, before: Shape, after: Shape) -> N
     """
     whole = (1,) * (len(after) - len(before)) + before
     axes = sum(b != a for b, a in zip(whole, after, strict=True))
-    if not of_release(name, dtype, lambda release: axes <= release.repeated_axes):
+    if not of_release(name, dtype, _repeats, axes):
         release = options.current().followed_release
         raise ShapeError(
             f"{name}: {release} repeats an operand along {release.repeated_axes} axis at once, and "
             f"{list(before)} becomes {list(after)} along {axes}; expand_clone it one by one"
         )
-
-
-def _valid_shape(shape: Shape, tensors: Sequence[Tensor]) -> Shape:
-    """The extents that hold data in every operand."""
-    valid = list(shape)
-    for x in tensors:
-        shift = len(shape) - x.dim
-        for axis, (length, held) in enumerate(zip(x.shape, x.valid_shape, strict=True)):
-            if length == shape[axis + shift] or held == 0:
-                valid[axis + shift] = min(valid[axis + shift], held)
-    return tuple(valid)
-
-
-def _needed(x: Tensor, shape: Shape, valid: Shape) -> Shape:
-    """The extents of an operand that a result's valid elements depend on."""
-    shift = len(shape) - x.dim
-    return tuple(
-        valid[k + shift] if length == shape[k + shift] else 1 for k, length in enumerate(x.shape)
-    )
 
 
 def held_by(x: Tensor, taken: Callable[[_Array], _Array] = lambda held: held) -> Enclosure | None:

@@ -17,18 +17,22 @@ import numpy.typing as npt
 from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.operations.lowering import (
     axis_of,
+    check_copied_rows,
+    check_memory_of,
     check_operand,
     check_repeated,
     check_tensor,
+    tile_of,
 )
 from pypto_cast.operations.operation_rows import COPIED, OperationRow, on_a2_a3
-from pypto_cast.operations.tile_memory import check_copied_rows, check_memory_of, tile_of
 from pypto_cast.recording import recording
 from pypto_cast.recording.buffers import slices
+from pypto_cast.recording.recording import trust
 from pypto_cast.tensors.indexing import ints
 from pypto_cast.tensors.symbolic import RuntimeScalar
 from pypto_cast.tensors.tensor import Tensor
-from simulator.arithmetic import Enclosure, join_arrays
+from simulator.arithmetic import Enclosure, Interval, join_arrays
+from simulator.arithmetic.interval import exactly, unknown
 from simulator.numbers.formats import Format
 from tiling.grid import Shape
 from tiling.plan import ShapeError, check_shape
@@ -195,6 +199,158 @@ def _exchanged(shape: Shape, first: int, second: int) -> Shape:
     entries = list(shape)
     entries[first], entries[second] = entries[second], entries[first]
     return tuple(entries)
+
+
+@_moving(
+    dtypes=on_a2_a3(*COPIED, DataType.DT_BOOL, DataType.DT_INT64),
+    lacked_by=("0.2.0",),
+    opcodes={"T": "PERMUTE"},
+    example="pypto.permute(x, [1, 0])",
+    is_method=True,
+)
+def permute(input: Tensor, perm: Sequence[int]) -> Tensor:
+    """Put the dimensions in another order.
+
+    Args:
+        perm: each dimension once, from 0; the first of the result comes first.
+
+    Raises:
+        TypeError: no list of ints.
+        ValueError: a dimension that is not there, twice or missing.
+        TileShapeError: more UB than there is.
+    """
+    x = check_operand("permute", input)
+    if not isinstance(perm, (list, tuple)) or not all(type(axis) is int for axis in perm):
+        raise TypeError(f"permute takes a list of ints, not {perm!r}")
+    if sorted(perm) != list(range(x.dim)):
+        raise ValueError(f"permute: {list(perm)} is no order of dimensions 0 to {x.dim - 1}")
+    before = tuple(map(int, x.shape))
+    after, valid = (tuple(given[axis] for axis in perm) for given in (before, x.valid_shape))
+    check_memory_of("permute", tile_of("permute", after), [(after, _bits(x)), (after, _bits(x))])
+    return _moved(x, after, valid, lambda array: np.ascontiguousarray(array.transpose(perm)))
+
+
+@_moving(
+    dtypes=on_a2_a3(*(d for d in COPIED if d not in (DataType.DT_INT8, DataType.DT_UINT8))),
+    opcodes={"T": "GATHER_MASK_BUILDIN"},
+    example="pypto.gathermask(pypto.concat([x, x], -1), 1)",
+    is_method=True,
+)
+def gathermask(self: Tensor, pattern_mode: int) -> Tensor:
+    """Elements of the last axis at a fixed pattern.
+
+    Args:
+        pattern_mode: 1 and 2: the first, second of every two; 3 to 6: the first to fourth of every
+            four; 7: all.
+
+    Raises:
+        TypeError: a pattern that is no int.
+        ValueError: another pattern, or a tensor that holds data in a part of its last axis only.
+        ShapeError: a last axis of no whole number of pairs, or of fours.
+    """
+    x = check_operand("gathermask", self)
+    if type(pattern_mode) is not int:
+        raise TypeError(f"gathermask takes an int as pattern_mode, not {pattern_mode!r}")
+    if not 1 <= pattern_mode <= 7:
+        raise ValueError(f"gathermask: pattern_mode {pattern_mode}; 1 to 7 are there")
+    step = 1 if pattern_mode == 7 else 2 if pattern_mode <= 2 else 4
+    start = 0 if step == 1 else pattern_mode - step // 2 - step // 4
+    shape, valid = tuple(map(int, x.shape)), tuple(x.valid_shape)
+    if shape[-1] % step:
+        raise ShapeError(f"gathermask: the last axis of {list(shape)} is no multiple of {step}")
+    if valid[-1] != shape[-1]:
+        raise ValueError(f"gathermask: the last axis of {list(shape)} holds data in {valid[-1]}")
+    ends = (shape[-1] // step,)
+    return _moved(
+        x, shape[:-1] + ends, valid[:-1] + ends, lambda array: array[..., start::step].copy()
+    )
+
+
+_bytes_row = partial(_moving, lacked_by=("0.2.0",))
+_PACKED: Final = (*COPIED, DataType.DT_INT64)
+
+
+@_bytes_row(dtypes=on_a2_a3(*_PACKED), opcodes={"T": "PACK"})
+def pack(input: Tensor) -> Tensor:
+    """The bytes of all elements on one axis, the lowest of each first, as UINT8.
+
+    A byte of an undecided element may be any.
+
+    Returns:
+        A UINT8 tensor of one axis.
+
+    Raises:
+        ValueError: a tensor that holds data in a part of it only.
+    """
+    x = check_operand("pack", input)
+    shape = tuple(map(int, x.shape))
+    if tuple(x.valid_shape) != shape:
+        raise ValueError(f"pack: of {list(shape)} only {list(x.valid_shape)} hold data")
+    size = x.dtype.number_format.dtype.itemsize
+    return _read_as("pack", x, DataType.DT_UINT8, math.prod(shape) * size)
+
+
+@_bytes_row(
+    dtypes=on_a2_a3(DataType.DT_UINT8),
+    opcodes={"T": "UNPACK"},
+    example="pypto.unpack(pypto.pack(x), pypto.DT_FP16)",
+)
+def unpack(input: Tensor, dtype: DataType) -> Tensor:
+    """Elements of a dtype, of bytes on one axis, the lowest of each first.
+
+    An element with an undecided byte may be any.
+
+    Args:
+        input: UINT8, of one axis.
+
+    Returns:
+        A tensor of one axis and the dtype.
+
+    Raises:
+        TypeError: a dtype that upstream does not unpack to.
+        ShapeError: more than one axis, or bytes that make no whole number of elements.
+        ValueError: a tensor that holds data in a part of it only.
+    """
+    x = check_operand("unpack", input)
+    if dtype not in _PACKED:
+        raise TypeError(f"unpack gives {', '.join(map(format, _PACKED))}, not {dtype}")
+    shape, size = tuple(map(int, x.shape)), dtype.number_format.dtype.itemsize
+    if len(shape) != 1 or shape[0] % size:
+        raise ShapeError(f"unpack takes one axis of whole elements of {size} B; got {list(shape)}")
+    if tuple(x.valid_shape) != shape:
+        raise ValueError(f"unpack: of {list(shape)} only {list(x.valid_shape)} hold data")
+    return _read_as("unpack", x, dtype, shape[0] // size)
+
+
+def _read_as(name: str, x: Tensor, dtype: DataType, count: int) -> Tensor:
+    """The same bytes as elements of another dtype on one axis; each of them open or exact."""
+    held, fmt = _held(x), dtype.number_format
+    if held is None:
+        return Tensor._from_result((count,), dtype, valid=(count,))
+
+    def spread(given: _Array, join: np.ufunc = np.logical_or) -> _Array:
+        """The flag or cause of each element, for each of the others that has a byte of it."""
+        flat = given.reshape(-1)
+        if count >= flat.size:
+            return flat.repeat(count // flat.size)
+        return np.asarray(join.reduce(flat.reshape(count, -1), axis=1))
+
+    values = np.ascontiguousarray(held.values).reshape(-1).view(fmt.dtype)
+    data = Enclosure(values=values)
+    if held.interval is not None:
+        is_open = spread(~held.certain())
+        ends, exact = unknown(values, fmt, 0), exactly(values)
+        causes = np.broadcast_to(held.interval.cause, held.shape)
+        interval = Interval(
+            low=np.where(is_open, ends.low, exact.low),
+            high=np.where(is_open, ends.high, exact.high),
+            may_be_nan=None if ends.may_be_nan is None else is_open,
+            cause=spread(causes, np.bitwise_or if trust(name).names_choices else np.maximum),
+        )
+        data = Enclosure(values=values, interval=interval)
+    whole = x.uninitialized()
+    left = whole and whole.masked(spread(whole.mask))
+    return Tensor._from_result((count,), dtype, data=data, valid=(count,), uninitialized=left)
 
 
 @_moving(

@@ -68,7 +68,9 @@ class OperationRow:
         same_rank: operands must have as many dimensions as each other.
         parts: the primitives that it is composed of.
         opcodes: the tile opcode of a primitive by its operands, T a tensor and S a number.
-        is_composed: upstream's compiler composes it of the tile opcodes of its parts here.
+        is_chain: the parts are instructions of one tile operation in one format, the first on the
+            operands, each other on the result before.
+        composed_by: releases whose compiler composes it of the tile opcodes of its parts here.
         implied_scalar: the number that this opcode takes, where no operand is one.
         instruction, source, fidelity, assumes: of one that has neither parts nor a row in
             `OPERATIONS`: the instructions, public texts, how much is known of its bits, and the
@@ -97,7 +99,8 @@ class OperationRow:
     same_rank: bool = False
     parts: tuple[str, ...] = ()
     opcodes: Mapping[str, str] = field(default_factory=dict)
-    is_composed: bool = False
+    is_chain: bool = False
+    composed_by: tuple[ReleaseName, ...] = ()
     implied_scalar: float | None = None
     instruction: str = ""
     source: str = ""
@@ -122,8 +125,14 @@ class OperationRow:
 
     @property
     def arithmetic(self) -> Operation:
-        """Values, intervals, sources of a primitive."""
-        return OPERATIONS[self.name]
+        """Values, intervals, sources of a primitive, or of the first instruction of a chain."""
+        return self.steps[0]
+
+    @property
+    def steps(self) -> tuple[Operation, ...]:
+        """The rows of values of one instruction, or of several one after another."""
+        names = self.parts if self.is_chain else (self.name,)
+        return tuple(OPERATIONS[each] for each in names)
 
     @property
     def standing(self) -> Standing:
@@ -134,7 +143,8 @@ class OperationRow:
 
     def result_dtype(self, dtype: DataType) -> DataType:
         """The dtype of a primitive's result."""
-        return DataType.DT_BOOL if self.arithmetic.gives_truth else dtype
+        arithmetic = OPERATIONS.get(self.name)
+        return DataType.DT_BOOL if arithmetic is not None and arithmetic.gives_truth else dtype
 
 
 ROWS: Final[dict[str, OperationRow]] = {}

@@ -12,10 +12,16 @@ from functools import partial
 import numpy as np
 
 from pypto_cast.dtypes.data_types import DataType
-from pypto_cast.operations.lowering import check_operand, held_by, held_indices, index_tensor
+from pypto_cast.operations.lowering import (
+    check_memory_of,
+    check_operand,
+    held_by,
+    held_indices,
+    index_tensor,
+    tile_of,
+)
 from pypto_cast.operations.operation_rows import COPIED, OperationRow, on_a2_a3
 from pypto_cast.operations.scalar_operands import Constant, converted, number
-from pypto_cast.operations.tile_memory import check_memory_of, tile_of
 from pypto_cast.options.context import current
 from pypto_cast.recording.buffers import slices
 from pypto_cast.tensors.indexing import ints

@@ -7,20 +7,25 @@ inside one tile. Sources: upstream pypto, framework/src/interface/operation/vect
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
 from functools import partial
+from typing import Final
 
 import numpy as np
 
 from pypto_cast.call_sites import warn_caller
+from pypto_cast.cast.api import cast
 from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.operations.lowering import (
     axis_of,
+    check_memory_of,
     check_operand,
+    is_cast_inside,
     of_release,
     operand_values,
     result_tensor,
     runs_in,
+    tile_of,
 )
 from pypto_cast.operations.movement import without_axis
 from pypto_cast.operations.operation_rows import (
@@ -30,17 +35,27 @@ from pypto_cast.operations.operation_rows import (
     OperationRow,
     on_a2_a3,
 )
-from pypto_cast.operations.tile_memory import check_memory_of, tile_of
 from pypto_cast.options import context as options
+from pypto_cast.options.releases import Release
 from pypto_cast.recording import recording
 from pypto_cast.recording.recording import trust
 from pypto_cast.tensors.tensor import Tensor
 from simulator import arithmetic
-from simulator.arithmetic import ASSUME_SUM_ORDER, OPERATIONS, Enclosure, Operation, join_arrays
+from simulator.arithmetic import (
+    ASSUME_SUM_ORDER,
+    OPERATIONS,
+    Enclosure,
+    Operation,
+    Tiles,
+    join_arrays,
+)
 from simulator.numbers.formats import Format
 from tiling.grid import Shape
 from tiling.plan import TileShapeError, TileShapeWarning
 from tiling.ub import round_up
+
+_JOINED_BY: Final = {"sum": "add", "prod": "mul"}
+"""The rows that join tiles, of reductions whose order matters."""
 
 _reduction = partial(
     OperationRow, run_in_fp32=BF16_IN_FP32, example="pypto.{name}(x, -1)", is_method=True
@@ -71,6 +86,27 @@ def sum(input: Tensor, dim: int, keepdim: bool = False) -> Tensor:
         TileShapeWarning: no tile shape is set, so one tile takes the whole dimension.
     """
     return _reduced("sum", input, dim, keepdim)
+
+
+@_reduction(
+    dtypes=on_a2_a3(DataType.DT_FP32, DataType.DT_INT32, DataType.DT_INT16),
+    run_in_fp32={},
+    takes={"0.2.0": (DataType.DT_FP16, DataType.DT_BF16)},
+    cast_to_fp32={"0.2.0": (DataType.DT_FP16, DataType.DT_BF16)},
+    opcodes={"T": "ROWPROD_SINGLE"},
+)
+def prod(self: Tensor, dim: int, keepdim: bool = False) -> Tensor:
+    """The product along a dimension; of floats its bits depend on the tile shape along it.
+
+    Integers wrap. NaN of an infinity and a zero; release 0.2.0 multiplies FP16 and BF16 in FP32.
+
+    Warns:
+        TileShapeWarning: no tile shape is set, so one tile takes the whole dimension.
+    """
+    x = check_operand("prod", self)
+    if not is_cast_inside("prod", x.dtype):
+        return _reduced("prod", x, dim, keepdim)
+    return cast(_reduced("prod", cast(x, DataType.DT_FP32), dim, keepdim), x.dtype)
 
 
 def _reduced(name: str, input: Tensor, dim: int, keepdim: bool) -> Tensor:
@@ -110,9 +146,9 @@ def reduced(name: str, x: Tensor, axis: int) -> Tensor:
             [(shape, fmt.bits), (kept, fmt.bits)],
             lambda extents: _scratch(name, extents, fmt, axis),
         )
-    elif name == "sum" and shape[axis] > 1:
+    elif name in _JOINED_BY and shape[axis] > 1:
         warn_caller(
-            "no tile shape is set: one tile takes the whole dimension of the sum; "
+            f"no tile shape is set: one tile takes the whole dimension of the {name}; "
             "pypto.set_vec_tile_shapes decides its order",
             TileShapeWarning,
         )
@@ -142,6 +178,10 @@ def _scratch(name: str, tile: Shape, fmt: Format, axis: int) -> int:
     return (tile[-2] if len(tile) > 1 else 1) * 256 * max(1, row_bytes // 256 // 2)
 
 
+def _reduces_rows(release: Release, is_whole: bool) -> bool:
+    return is_whole or not release.reduces_whole_blocks
+
+
 def _check_whole_blocks(name: str, x: Tensor) -> None:
     """Refuse a tile that ends inside a block, where the release that is followed does."""
     last, block_elems = (
@@ -149,13 +189,30 @@ def _check_whole_blocks(name: str, x: Tensor) -> None:
         256 // x.dtype.number_format.bits,
     )
     is_whole = last % block_elems == 0
-    if not of_release(name, x.dtype, lambda each: is_whole or not each.reduces_whole_blocks):
+    if not of_release(name, x.dtype, _reduces_rows, is_whole):
         raise TileShapeError(
             f"{name}: {options.current().followed_release} reduces the last axis by tiles of whole "
             f"32 B blocks; entry {x.dim - 1} of tile shape "
             f"{list(options.current().vec_tile_shapes)} must be a multiple of {block_elems} "
             f"elements of {x.dtype}"
         )
+
+
+@functools.cache
+def joins(count: int) -> tuple[tuple[int, int], ...]:
+    """The order in which tiles are added, the second of a pair to the first: in halves of the
+    largest power of two; the others join level by level.
+    """
+    width = 1 << (count.bit_length() - 1)
+    left, following = count - width, width
+    found: list[tuple[int, int]] = []
+    while width > 1:
+        width //= 2
+        found += [(k, k + width) for k in range(width)]
+        if left >= width:
+            found += [(k, following + k) for k in range(width)]
+            left, following = left - width, following + width
+    return tuple(found)
 
 
 class _Reduction:
@@ -168,13 +225,30 @@ class _Reduction:
         """Reduce an array whose axis is `count` tiles of some extent, of which the last are short
         or without data.
         """
-        if self._operation.name != "sum" or count == 1:
+        if self._operation.name not in _JOINED_BY or count == 1:
             return self._within(x)
+        context = options.current()
+        if self._operation.name == "sum" and self._axis == len(x.shape) - 1:
+            found = arithmetic.sum_of_tiles(
+                x,
+                Tiles(extent=extent, joins=joins(count)),
+                self._fmt,
+                by_numpy=functools.partial(self._by_tiles, extent=extent, count=count),
+                trust=trust(self._operation.name),
+                engine=context.converter,
+                threads=context.threads,
+            )
+            if found is not None:
+                return found
+        return self._by_tiles(x, extent, count)
+
+    def _by_tiles(self, x: Enclosure, extent: int, count: int) -> Enclosure:
         parts = [self._part(x, k * extent, (k + 1) * extent) for k in range(count)]
         held = [part if part.shape[self._axis] else None for part in parts]
-        joined = self._pairwise(held)
-        assert joined is not None
-        ordered = self._within(joined)
+        for to, of in joins(count):
+            held[to] = self._joined(held[to], held[of])
+        assert held[0] is not None
+        ordered = self._within(held[0])
         if ASSUME_SUM_ORDER in trust(self._operation.name).assumed:
             return ordered
         return Enclosure(values=ordered.values, interval=self._within(x).interval)
@@ -188,33 +262,24 @@ class _Reduction:
             trust=trust(self._operation.name),
             inf_nan_mode=options.current().inf_nan_mode,
             cause=self._cause,
+            engine=options.current().converter,
+            threads=options.current().threads,
         )
 
-    def _pairwise(self, tiles: Sequence[Enclosure | None]) -> Enclosure | None:
-        """Add tiles in halves of the largest power of two; the others join level by level."""
-        width = 1 << (len(tiles).bit_length() - 1)
-        left, following = len(tiles) - width, width
-        held = list(tiles)
-        while width > 1:
-            width //= 2
-            held = [self._sum_of(held[k], held[k + width]) for k in range(width)]
-            if left >= width:
-                held = [self._sum_of(held[k], tiles[following + k]) for k in range(width)]
-                left, following = left - width, following + width
-        return held[0]
-
-    def _sum_of(self, a: Enclosure | None, b: Enclosure | None) -> Enclosure | None:
-        """Add two tiles; where the second is shorter, the rest of the first stays."""
+    def _joined(self, a: Enclosure | None, b: Enclosure | None) -> Enclosure | None:
+        """Add or multiply two tiles; where the second is shorter, the rest of the first stays."""
         if a is None or b is None:
             return a if b is None else b
         length, shorter = a.shape[self._axis], b.shape[self._axis]
         total = arithmetic.evaluate(
-            OPERATIONS["add"],
+            OPERATIONS[_JOINED_BY[self._operation.name]],
             (self._part(a, 0, shorter), b),
             self._fmt,
             trust=trust(self._operation.name),
             inf_nan_mode=options.current().inf_nan_mode,
             cause=self._cause,
+            engine=options.current().converter,
+            threads=options.current().threads,
         )
         if shorter == length:
             return total

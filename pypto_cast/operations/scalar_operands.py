@@ -10,6 +10,7 @@ import numpy as np
 
 from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.options.context import current
+from pypto_cast.recording import recording
 from pypto_cast.tensors.operators import ElementLike, Number
 from pypto_cast.tensors.undecided import KernelNumber, UndecidedScalar, value_of
 from pypto_cast.unsupported import tolerate
@@ -24,16 +25,27 @@ _NUMBERS: Final = (int, float, KernelNumber)
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A number that an instruction takes beside tensors."""
+    """A number that an instruction takes beside tensors.
+
+    Attributes:
+        value: the number.
+        operation: whose operand it is.
+        alike: what upstream's compiler takes for it, the first of them unless passes part them.
+    """
 
     value: Number | KernelNumber
+    operation: str = ""
+    alike: tuple[float, ...] = ()
 
     def enclosure(self, fmt: Format) -> Enclosure:
-        """The number in a format; floats come from device code as FP32, rounded once."""
+        """The number in a format; floats come from device code as FP32, rounded once.
+
+        Its interval holds those that upstream's compiler may take in its place.
+        """
         given = self.value
         values = _in_format(value_of(given), fmt)
         if not isinstance(given, UndecidedScalar):
-            return Enclosure(values=values)
+            return self._among_close_ones(values, fmt)
         bounds = given.bounds
         if bounds is None or (
             isinstance(fmt, IntFormat) and not fmt.min <= bounds[0] <= bounds[1] <= fmt.max
@@ -41,6 +53,23 @@ class Constant:
             return Enclosure(values=values, interval=unknown(values, fmt, given.cause))
         low, high = (_in_format(end, fmt) for end in bounds)
         cause = np.array(given.cause, np.uint16)
+        interval = Interval(low=low, high=high, may_be_nan=None, cause=cause)
+        return Enclosure(values=values, interval=interval)
+
+    def _among_close_ones(self, values: Array, fmt: Format) -> Enclosure:
+        number = float(values)
+        if not isinstance(self.value, float) or not math.isfinite(number):
+            return Enclosure(values=values)
+        alike, running = {number}, recording.current()
+        if self.alike:
+            values = _in_format(self.alike[0], fmt)
+            alike |= {float(_in_format(each, fmt)) for each in self.alike}
+        elif running is not None:
+            alike |= running.numbers.others(self.operation, fmt.name, number)
+        if len(alike) == 1:
+            return Enclosure(values=values)
+        low, high = (_in_format(end(alike), fmt) for end in (min, max))
+        cause = np.array(recording.causes().index_here(self.operation), np.uint16)
         interval = Interval(low=low, high=high, may_be_nan=None, cause=cause)
         return Enclosure(values=values, interval=interval)
 
@@ -145,4 +174,4 @@ def _held(name: str, value: Any, dtype: DataType) -> Constant:
     fmt = dtype.format
     if isinstance(fmt, IntFormat) and fmt.bits > 1 and not fmt.min <= value <= fmt.max:
         raise OverflowError(f"{name}: {dtype} holds {fmt.min} to {fmt.max}, not {value}")
-    return Constant(value)
+    return Constant(value, name)

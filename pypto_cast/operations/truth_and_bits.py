@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from pypto_cast.dtypes.data_types import DataType
+import numpy as np
+
+from pypto_cast.cast.api import cast
+from pypto_cast.dtypes.data_types import CastMode, DataType
 from pypto_cast.operations.elementwise_functions import either, selected_bytes, with_number
-from pypto_cast.operations.lowering import check_operand, elementwise
+from pypto_cast.operations.elementwise_plan import elementwise
+from pypto_cast.operations.lowering import check_operand
 from pypto_cast.operations.operation_rows import (
     BF16_IN_FP32,
     COPIED,
@@ -18,8 +22,12 @@ from pypto_cast.operations.operation_rows import (
     on_a2_a3,
 )
 from pypto_cast.operations.scalar_operands import integer, real
+from pypto_cast.recording import recording
+from pypto_cast.recording.recording import trust
 from pypto_cast.tensors.operators import ElementLike
 from pypto_cast.tensors.tensor import Tensor
+from simulator.arithmetic import Enclosure, Interval
+from simulator.arithmetic.trust import own_cause
 from simulator.numbers.formats import Format, IntFormat
 from tiling.grid import Shape
 from tiling.ub import round_up
@@ -111,6 +119,99 @@ def logical_and(input: Tensor, other: Tensor) -> Tensor:
     if tensors[0].dtype is not tensors[1].dtype:
         tensors = [logical_not(logical_not(x)) for x in tensors]
     return elementwise("logical_and", *tensors)
+
+
+_test = partial(OperationRow, dtypes=on_a2_a3(*FLOATS))
+
+
+def is_number(x: Tensor) -> Tensor:
+    """BOOL: true of all but NaN, of a tensor of FP32, FP16, or BF16, which is cast.
+
+    Upstream compares an element with itself; with the least number a range that has no NaN is one.
+    """
+    wide = cast(x, DataType.DT_FP32) if x.dtype is DataType.DT_BF16 else x
+    return ge(wide, -math.inf)
+
+
+@_test(
+    parts=("ge", "logical_not"),
+    opcodes={"T": "ISNAN"},
+    lacked_by=("0.2.0",),
+)
+def isnan(self: Tensor) -> Tensor:
+    """BOOL: true of NaN alone.
+
+    Returns:
+        A BOOL tensor of the operand's shape.
+    """
+    return logical_not(is_number(check_operand("isnan", self)))
+
+
+@_test(
+    parts=("abs", "lt"),
+    dtypes=on_a2_a3(*COPIED),
+    opcodes={"T": "ISFINITE"},
+)
+def isfinite(self: Tensor) -> Tensor:
+    """BOOL: false of infinities and NaN, true of all else; of integers true.
+
+    Upstream casts FP32 to FP16 first, where numbers from 65520 on are infinite, while its page says
+    that they are finite: they have the page's value and are undecided.
+
+    Returns:
+        A BOOL tensor of the operand's shape.
+    """
+    x = check_operand("isfinite", self)
+    if x.dtype not in FLOATS:
+        return _all_true(x)
+    wide = cast(x, DataType.DT_FP32) if x.dtype is DataType.DT_BF16 else x
+    documented = lt(elementwise("abs", wide), math.inf)
+    if x.dtype is not DataType.DT_FP32:
+        return documented
+    short = cast(wide, DataType.DT_FP16, CastMode.CAST_RINT)
+    return _either_of("isfinite", documented, lt(elementwise("abs", short), math.inf))
+
+
+def _all_true(like: Tensor) -> Tensor:
+    shape, valid = tuple(map(int, like.shape)), tuple(like.valid_shape)
+    held = like.enclosure() if recording.executes() and 0 not in valid else None
+    data = None if held is None else Enclosure(values=np.ones(valid, np.bool_))
+    return Tensor._from_result(shape, DataType.DT_BOOL, data=data, valid=valid)
+
+
+def _either_of(name: str, taken: Tensor, other: Tensor) -> Tensor:
+    """A BOOL tensor that is open where two readings of the sources differ."""
+    held, against = (x.enclosure() if recording.executes() else None for x in (taken, other))
+    if held is None or against is None:
+        return taken
+    ends = [
+        (x.interval.low, x.interval.high) if x.interval else (x.values, x.values)
+        for x in (held, against)
+    ]
+    low, high = np.logical_and(ends[0][0], ends[1][0]), np.logical_or(ends[0][1], ends[1][1])
+    if np.array_equal(low, high):
+        return taken
+    cause = np.full(low.shape, own_cause(recording.causes().index_here(name), trust(name)))
+    interval = Interval(low=low, high=high, may_be_nan=None, cause=cause.astype(np.uint16))
+    data = Enclosure(values=held.values, interval=interval)
+    return Tensor._from_result(
+        tuple(map(int, taken.shape)),
+        DataType.DT_BOOL,
+        data=data,
+        valid=tuple(taken.valid_shape),
+        uninitialized=taken.uninitialized(),
+    )
+
+
+@_test(
+    dtypes=on_a2_a3(*FLOATS, *INTEGERS[:3]),
+    run_in_fp32=BF16_IN_FP32,
+    opcodes={"T": "SIGNBIT"},
+    is_method=True,
+)
+def signbit(a: Tensor) -> Tensor:
+    """BOOL: true of negative elements and -0; false of NaN, as upstream's page says."""
+    return elementwise("signbit", a)
 
 
 @_bits(opcodes={"TT": "BITWISEAND", "TS": "BITWISEANDS"})

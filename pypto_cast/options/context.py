@@ -22,7 +22,14 @@ from ascend_kernels.npu import RunMode
 from pypto_cast.call_sites import warn_caller
 from pypto_cast.dtypes.data_types import SaturationMode
 from pypto_cast.loading import entry
-from pypto_cast.options.hints import GROUPS, Hints, by_name, check_ranges, merged
+from pypto_cast.options.hints import (
+    GLOBAL,
+    GROUPS,
+    Hints,
+    by_name,
+    check_ranges,
+    merged,
+)
 from pypto_cast.options.releases import RELEASE_NAMES, RELEASES, Release, ReleaseName
 from simulator.arithmetic.trust import CHOICES, Trust
 from simulator.corrections import NO_CORRECTIONS, Corrections
@@ -37,6 +44,8 @@ if TYPE_CHECKING:  # loaded when a schedule is used
     from ascend_kernels.schedule.schedule import Schedule
 
 MAX_THREADS: Final = 16
+_MAX_ENTRIES: Final = MAX_DIMS + 1
+"""Of a tile shape: `pypto.conv` has a tensor of one more dimension, and others take the leading."""
 Engine = Literal["auto", "native", "numpy", "twin"]
 ENGINES: Final[tuple[Engine, ...]] = get_args(Engine)
 TrustName = Literal["default", "documented", "ieee"]
@@ -239,12 +248,12 @@ def set_vec_tile_shapes(*shapes: int) -> None:
     """Set the tile shape of the casts that follow in this context.
 
     Args:
-        shapes: 1 to 4 positive ints, in elements, at least one per dimension of the output; of
+        shapes: 1 to 5 positive ints, in elements, at least one per dimension of the output; of
             more the leading ones count.
 
     Raises:
         TypeError: an entry is no int (a list must be unpacked, a bool is no int).
-        TileShapeError: no entry, more than 4, or one below 1.
+        TileShapeError: no entry, more than 5, or one below 1.
     """
     tile = TILE_CHOICE.get()(_checked_tile(shapes))
     _change(dataclasses.replace(current(), vec_tile_shapes=tile))
@@ -258,8 +267,19 @@ def set_hints(group: str, given: Mapping[str, object]) -> None:
 
 
 def reset_options() -> None:
-    """Forget the tile shape and the hints of this context, as upstream's `reset_options` does."""
-    _change(dataclasses.replace(current(), vec_tile_shapes=(), hints={}))
+    """Forget the tile shape and the hints of this context, as upstream's `reset_options` does.
+
+    What `set_global_config` and its kin set stays, as upstream's.
+    """
+    kept = {group: set_ for group, set_ in current().hints.items() if group == GLOBAL}
+    _change(dataclasses.replace(current(), vec_tile_shapes=(), hints=kept))
+
+
+def set_global(settings: Settings) -> None:
+    """Change settings of the group of `set_global_config`, which checks them."""
+    before = current().hints
+    changed = {**before, GLOBAL: {**before.get(GLOBAL, {}), **settings}}
+    _change(dataclasses.replace(current(), hints=changed))
 
 
 def _change(changed: Options) -> None:
@@ -310,6 +330,7 @@ def options(
     operation_options: Settings | None = None,
     debug_options: Settings | None = None,
     cube_tile_shapes: Sequence[object] | None = None,
+    conv_tile_shapes: Sequence[object] | None = None,
     matrix_size: Sequence[int] | None = None,
     landing: CopyCompletion | None = None,
 ) -> Iterator[Options]:
@@ -344,7 +365,8 @@ def options(
             how to go about it, and no bit depends on them. `get_pass_options` and its kin read
             them.
         landing: the former name of `copy_completion`.
-        cube_tile_shapes: [m, k, n] or [m, k, n, enable_split_k]; matrix_size: [m, k, n]; likewise.
+        cube_tile_shapes: [m, k, n] or [m, k, n, enable_split_k]; conv_tile_shapes: [tile_l1_info]
+            or with tile_l0_info and set_l0_tile; matrix_size: [m, k, n]; likewise.
 
     Raises:
         TypeError: a value of the wrong type.
@@ -389,12 +411,12 @@ def _checked_tile(shapes: Sequence[int]) -> tuple[int, ...]:
     for extent in shapes:
         if isinstance(extent, (bool, np.bool_)) or not hasattr(extent, "__index__"):
             raise TypeError(
-                f"a tile shape is 1 to {MAX_DIMS} positive ints, as in "
+                f"a tile shape is 1 to {_MAX_ENTRIES} positive ints, as in "
                 f"set_vec_tile_shapes(64, 128); got {extent!r} ({type(extent).__name__})"
             )
     tile = tuple(entry.concrete() if hasattr(entry, "concrete") else int(entry) for entry in shapes)
-    if not 1 <= len(tile) <= MAX_DIMS or any(entry < 1 for entry in tile):
-        raise TileShapeError(f"a tile shape is 1 to {MAX_DIMS} positive ints; got {list(tile)}")
+    if not 1 <= len(tile) <= _MAX_ENTRIES or any(entry < 1 for entry in tile):
+        raise TileShapeError(f"a tile shape is 1 to {_MAX_ENTRIES} positive ints; got {list(tile)}")
     return tile
 
 

@@ -16,17 +16,42 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
+from pypto_cast.call_sites import warn_caller
 from pypto_cast.dtypes.data_types import CompStage
+from pypto_cast.error import FeError, error_of
 from pypto_cast.unsupported import tolerate
 
 Hints = Mapping[str, Mapping[str, Any]]
 """The hints that were set, by group and name."""
 
-_FUNCTION_KEY: Final = re.compile(r"func\d+_\d+")
+_FUNCTION_KEY: Final = re.compile(r"func\d+_\d+|DEFAULT")
+_VERIFIED_PASSES: Final = (
+    *("ExpandFunction", "ProcessAtomic", "L1CopyInReuseMerge", "InferDynShape"),
+    *("PreGraphProcess", "InferParamIndex", "CodegenPreproc"),
+)
+_LIST: Final = "a list of "
 _SIDES: Final = ("auto", "left", "right")
+GLOBAL: Final = "global_config"
+"""The group of upstream's settings of a whole process, by `pass.enable_slice` and the like."""
 Ranges = tuple[range, ...]
 _ANY: Final = (range(-(2**63), 2**63),)
 _COUNT: Final = (range(2**31),)
+_NO_COUNTS: Final[Mapping[int, int]] = MappingProxyType({})
+
+
+class IgnoredSettingWarning(UserWarning):
+    """A setting that is kept and read back, and that nothing here depends on."""
+
+
+def warn_of_ignored(setting: str, reason: str) -> None:
+    """Warn the caller that a setting changes nothing here.
+
+    Args:
+        setting: the call or the argument.
+        reason: what it would change upstream.
+    """
+    text = f"{setting} is kept and changes nothing here: {reason}"
+    warn_caller(text, IgnoredSettingWarning, once=True)
 
 
 def _is_int(value: object) -> bool:
@@ -49,6 +74,11 @@ def _is_list(value: object, least: int, most: int, entry: Callable[[Any], bool] 
     return (
         isinstance(value, list | tuple) and least <= len(value) <= most and all(map(entry, value))
     )
+
+
+def _has_extents(value: object, count: int) -> bool:
+    extents = getattr(value, "extents", None)
+    return isinstance(extents, tuple) and len(extents) == count
 
 
 def _are_reuses(value: object) -> bool:
@@ -105,14 +135,14 @@ class Hint:
         """The value as it is kept.
 
         Raises:
-            TypeError: a value of another type than upstream's.
-            ValueError: one that upstream refuses.
+            TypeError: a value of another type than upstream's, an FeError too.
+            ValueError: one that upstream refuses, an FeError too.
         """
         text = f"{name} must be {self.expected}, not {value!r}"
         if not self.has_type(value):
-            raise TypeError(text)
+            raise error_of(FeError, TypeError, text)
         if not self.is_legal(value):
-            raise ValueError(text)
+            raise error_of(FeError, ValueError, text)
         return self.kept(value)
 
     def excess(self, value: object) -> tuple[int, Ranges] | None:
@@ -165,16 +195,21 @@ def _ints(least: int, most: int, kept: Callable[[Any], Any] = list) -> Hint:
     )
 
 
-def _names(of: str, entry: Callable[[Any], bool]) -> Hint:
-    return Hint(expected=f"a list of {of}", has_type=lambda v: _is_list(v, 0, 1 << 30, entry))
-
-
-def _counts(keys: Ranges, values: Ranges) -> Hint:
+def _names(of: str, entry: Callable[[Any], bool], default: tuple[object, ...] = ()) -> Hint:
     return Hint(
-        expected="a dict of ints, by hash order or by functions such as 'func1_0', not by both",
+        expected=f"{_LIST}{of}",
+        has_type=lambda v: _is_list(v, 0, 1 << 30, entry),
+        default=default,
+    )
+
+
+def _counts(keys: Ranges, values: Ranges, default: Mapping[int, int] = _NO_COUNTS) -> Hint:
+    return Hint(
+        expected="a dict of ints, by hash order, labels or functions such as 'func1_0'; it cannot "
+        "mix hash orders and functions",
         has_type=lambda value: isinstance(value, Mapping) and all(map(_is_int, value.values())),
         is_legal=_has_one_kind_of_key,
-        default=MappingProxyType({}),
+        default=default,
         kept=dict,
         keys=keys,
         values=values,
@@ -189,8 +224,8 @@ GROUPS: Final[Mapping[str, HintGroup]] = {
     "pass_options": _named(
         vec_nbuffer_setting=_counts((range(-2, 2**31),), _COUNT),
         cube_l1_reuse_setting=Hint(
-            expected="a dict of ints or (int, 'auto' | 'left' | 'right'), by hash order "
-            "or by functions such as 'func1_0', not by both",
+            expected="a dict of ints or (int, 'auto' | 'left' | 'right'), by hash order, labels "
+            "or functions such as 'func1_0'; it cannot mix hash orders and functions",
             has_type=_are_reuses,
             is_legal=_has_legal_sides,
             default=MappingProxyType({}),
@@ -198,7 +233,9 @@ GROUPS: Final[Mapping[str, HintGroup]] = {
             keys=(range(-1, 2**31),),
             values=_COUNT,
         ),
-        cube_nbuffer_setting=_counts((range(-1, 2**31),), (range(1, 2**31),)),
+        cube_nbuffer_setting=_counts(
+            (range(-1, 2**31),), (range(1, 2**31),), MappingProxyType({-1: 1})
+        ),
         sg_set_scope=Hint(
             expected="an int or (int, bool, bool)",
             has_type=_is_scope,
@@ -207,7 +244,7 @@ GROUPS: Final[Mapping[str, HintGroup]] = {
             values=(range(-1, 2**31),),
         ),
         auto_mix_partition=_int(0, (range(2),)),
-        sg_set_ooo_scope=_int(0, (range(-1, 0), range(1, 100001))),
+        sg_set_ooo_scope=_int(-1, (range(-1, 0), range(1, 100001))),
         ooo_sched_mode=Hint(
             expected="'', 'GAPMIN' or 'HLF'",
             has_type=_is_str,
@@ -227,37 +264,40 @@ GROUPS: Final[Mapping[str, HintGroup]] = {
         compile_stage=Hint(
             expected="a pypto.CompStage",
             has_type=lambda value: isinstance(value, CompStage) or _is_int(value),
+            default=0,
             kept=lambda value: value.value if isinstance(value, CompStage) else value,
             values=(range(6),),
         ),
         compile_monitor_enable=Hint(  # release 0.2.0 has a bool
             expected="an int, True or False",
             has_type=lambda value: _is_int(value) or _is_bool(value),
+            default=1,
             values=(range(3),),
         ),
-        compile_timeout=_int(values=_COUNT),
-        compile_timeout_stage=_int(values=_COUNT),
-        compile_monitor_print_interval=_int(values=_COUNT),
+        compile_timeout=_int(600, _COUNT),
+        compile_timeout_stage=_int(0, _COUNT),
+        compile_monitor_print_interval=_int(60, _COUNT),
     ),
     "runtime_options": _named(
-        device_sched_mode=_int(values=(range(4),)),
-        stitch_function_max_num=_int(values=(range(1, 1025),)),
-        max_workspace_kb=_int(values=_COUNT),
-        valid_shape_optimize=_int(values=(range(2),)),
-        device_sched_parallelism=_int(values=(range(1, 9),)),
-        launch_sched_aicpu_num=_int(values=(range(1, 8),)),
-        launch_early_mode=_int(values=(range(3),)),
+        device_sched_mode=_int(0, (range(4),)),
+        stitch_function_max_num=_int(128, (range(1, 1025),)),
+        max_workspace_kb=_int(0, _COUNT),
+        valid_shape_optimize=_int(0, (range(2),)),
+        ready_on_host_tensors=_names("str", _is_str),
+        device_sched_parallelism=_int(1, (range(1, 9),)),
+        launch_sched_aicpu_num=_int(7, (range(1, 8),)),
+        launch_early_mode=_int(0, (range(3),)),
     ),
     "verify_options": _named(
-        enable_pass_verify=_flag(),
-        pass_verify_save_tensor=_flag(),
-        pass_verify_save_tensor_dir=_text(),
-        pass_verify_pass_filter=_names("str", _is_str),
-        pass_verify_error_tol=_names("floats", lambda v: isinstance(v, int | float)),
+        enable_pass_verify=_flag(False),
+        pass_verify_save_tensor=_flag(False),
+        pass_verify_save_tensor_dir=_text(""),
+        pass_verify_pass_filter=_names("str", _is_str, _VERIFIED_PASSES),
+        pass_verify_error_tol=_names("floats", lambda v: isinstance(v, int | float), (1e-3, 1e-3)),
     ),
     "debug_options": _named(
-        compile_debug_mode=_int(values=(range(3),)),
-        runtime_debug_mode=_int(values=(range(5),)),
+        compile_debug_mode=_int(0, (range(3),)),
+        runtime_debug_mode=_int(0, (range(5),)),
         dump_pass_graph=_names("str", _is_str),
     ),
     "operation_options": _named(
@@ -276,13 +316,23 @@ GROUPS: Final[Mapping[str, HintGroup]] = {
         by_position=True,
         required=3,
     ),
+    "conv_tile_shapes": HintGroup(
+        hints={
+            "tile_l1_info": Hint(expected="a TileL1Info", has_type=lambda v: _has_extents(v, 8)),
+            "tile_l0_info": Hint(expected="a TileL0Info", has_type=lambda v: _has_extents(v, 4)),
+            "set_l0_tile": _flag(False),
+        },
+        by_position=True,
+        required=1,
+    ),
     "matrix_size": HintGroup(hints={"size": _ints(3, 3)}, by_position=True, required=1),
     "semantic_label": HintGroup(
         hints={
             "label": Hint(
-                expected="a str that does not read as a function, as 'func1_0' does",
+                expected="a str that is not the name of a function: 'func1_0' conflicts with "
+                "function-granularity hashOrder keys",
                 has_type=_is_str,
-                is_legal=lambda value: not _FUNCTION_KEY.fullmatch(value),
+                is_legal=lambda value: value == "DEFAULT" or not _FUNCTION_KEY.fullmatch(value),
             )
         },
         by_position=True,
@@ -326,12 +376,34 @@ def merged(before: Hints, group: str, given: Mapping[str, object]) -> Hints:
     return {**before, group: {**before.get(group, {}), **changed}}
 
 
+_IDLE: Final[Mapping[str, str]] = {
+    "enable_pass_verify": "no pass of upstream's compiler runs, and none is compared with data",
+    "pass_verify_save_tensor": "no pass of upstream's compiler runs, and no tensor is saved",
+    "compile_debug_mode": "nothing is compiled; `pypto-cast schedule` shows a kernel's tasks",
+    "runtime_debug_mode": "no device is observed; `Kernel.schedule` and its report show times",
+    "dump_pass_graph": "no pass of upstream's compiler runs, and no graph is dumped",
+    "compile_stage": "upstream stops after that stage, and a kernel runs here whatever it is",
+    "enable_pmu_trace": "no device is observed",
+}
+"""Settings of which a user expects more than another speed, and why nothing comes of them here."""
+
+
+_OF_COMPILER: Final = ("infer_controlflow_shape", "use_cache", "create_new_logical_tensor")
+
+
 def check_ranges(group: str, given: Mapping[str, object], *, strict: bool) -> None:
     """Warn of numbers that upstream refuses; call `merged` first, which checks their types.
 
     Raises:
         UpstreamRefusalError: under `strict`.
+
+    Warns:
+        IgnoredSettingWarning: a setting that would show or check something upstream.
     """
+    for name in _IDLE.keys() & given.keys() & GROUPS[group].hints.keys():
+        hint, value = GROUPS[group].hints[name], given[name]
+        if value is not None and hint.kept(value) not in (hint.default, [], ()):
+            warn_of_ignored(f"{group}: {name}={value!r}", _IDLE[name])
     for name, hint in GROUPS[group].hints.items():
         found = hint.excess(hint.kept(given[name])) if given.get(name) is not None else None
         if found is not None:
@@ -345,5 +417,33 @@ def check_ranges(group: str, given: Mapping[str, object], *, strict: bool) -> No
 def values_of_group(hints: Hints, group: str) -> dict[str, Any]:
     """The settings of a group, its defaults where none was set; a new dict."""
     known = {n: hint.default for n, hint in GROUPS[group].hints.items() if hint.default is not None}
-    found = {**known, **hints.get(group, {})}
-    return {n: dict(v) if isinstance(v, Mapping) else v for n, v in found.items()}
+    prefix = f"{group.removesuffix('_options')}."
+    rooted = {
+        name.removeprefix(prefix): value
+        for name, value in hints.get(GLOBAL, {}).items()
+        if name.startswith(prefix)
+    }
+    found = {**known, **rooted, **hints.get(group, {})}
+    as_lists = {
+        n: list(v) if GROUPS[group].hints[n].expected.startswith(_LIST) else v
+        for n, v in found.items()
+        if n in GROUPS[group].hints
+    }
+    kept = {**found, **as_lists}
+    return {n: dict(v) if isinstance(v, Mapping) else v for n, v in kept.items()}
+
+
+def check_jit_option(name: str, value: Any) -> None:
+    """Check an option of `jit` when it is given, before its kernel runs.
+
+    Raises:
+        TypeError, ValueError: as `merged`.
+
+    Warns:
+        IgnoredSettingWarning: an option that tells upstream's compiler alone something.
+    """
+    if name in GROUPS and value is not None:
+        merged({}, name, value)
+    if name in _OF_COMPILER and value:
+        about = "it tells upstream's compiler how to build and keep its graph"
+        warn_of_ignored(f"jit: {name}={value!r}", about)

@@ -43,6 +43,9 @@ class Release:
         reduces_whole_blocks: a reduction of the last axis needs a tile of whole 32 B blocks there.
         var_multiplies: `var` multiplies by 1/n where others divide by n.
         sums_in_turn: `cumsum` adds each element to the sum of all before in its tile.
+        composes_sine: `sin` and `cos` are products and sums; where not, tile operations.
+        powers_by_products: `pow` of a tensor to a whole number is products.
+        index_adds_in_gm: `index_add` adds to memory; where not, in UB.
         selects_floats: `where` takes a Python float beside a tensor of another dtype than FP32.
     """
 
@@ -59,6 +62,9 @@ class Release:
     reduces_whole_blocks: bool
     var_multiplies: bool
     sums_in_turn: bool
+    powers_by_products: bool
+    composes_sine: bool
+    index_adds_in_gm: bool
     selects_floats: bool
 
     def offers(self, operation: str, dtype: DataType, listed: bool) -> bool:
@@ -85,6 +91,9 @@ RELEASES: Final[Mapping[ReleaseName, Release]] = MappingProxyType(
                 reduces_whole_blocks=True,  # vector/reduction.cpp, ValidateReductionAxis
                 var_multiplies=True,  # vector/math.cpp, Var
                 sums_in_turn=True,  # tileop/vector/cumsum.h
+                powers_by_products=True,  # vector/math.cpp, GeneralPow
+                composes_sine=True,  # python/pypto/operator.py
+                index_adds_in_gm=False,  # tileop/vector/indexadd.h
                 selects_floats=True,  # python/pypto/op/other.py
             ),
             Release(
@@ -95,6 +104,9 @@ RELEASES: Final[Mapping[ReleaseName, Release]] = MappingProxyType(
                 reduces_whole_blocks=False,
                 var_multiplies=False,
                 sums_in_turn=False,  # tileop/vector/cum_operation.h
+                powers_by_products=False,  # vector/binary.cpp, PowSCalc
+                composes_sine=False,  # vector/unary.cpp, Sin; tileop/vector/unary.h, TSin
+                index_adds_in_gm=True,  # tileop/vector/indexadd.h, TIndexAdd
                 selects_floats=False,  # python/pypto/op/other.py:50
             ),
         )

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Generic, Protocol, TypeVar
@@ -19,104 +17,8 @@ import numpy.typing as npt
 
 from simulator.arithmetic.indexed.running_sums import RunningSums
 from simulator.arithmetic.interval import Enclosure, Interval, exactly
+from tiling.box_map import BoxMap
 from tiling.grid import Shape
-
-_T = TypeVar("_T")
-_Box = tuple[Shape, Shape, _T]
-_Cell = tuple[Shape, Shape]
-"""The binary logarithms of a grid's extents, and a position in it."""
-
-
-class BoxMap(Generic[_T]):
-    """Boxes in the order in which they came; one that a later box covers is forgotten.
-
-    A box lies in the cells of a grid as wide as itself, extents rounded up to powers of two, so in
-    at most two along an axis. To find boxes, the cells of a few grids are looked up, not all boxes.
-    """
-
-    def __init__(self) -> None:
-        self._held: dict[int, _Box[_T]] = {}
-        self._cells: dict[_Cell, set[int]] = {}
-        self._grids: dict[Shape, set[int]] = {}
-        self._next = 0
-
-    def __len__(self) -> int:
-        return len(self._held)
-
-    def __iter__(self) -> Iterator[_T]:
-        return (self._held[number][2] for number in sorted(self._held))
-
-    def put(self, offset: Shape, extent: Shape, thing: _T) -> Callable[[], None]:
-        """Add a box, which takes the place of all that it covers.
-
-        Returns:
-            A function that undoes this, once everything later is undone.
-        """
-        covered = []
-        for number in self._touching(offset, extent):
-            start, size, _ = self._held[number]
-            if all(
-                a <= b and b + d <= a + c
-                for a, b, c, d in zip(offset, start, extent, size, strict=True)
-            ):
-                covered.append((number, self._remove(number)))
-        added, self._next = self._next, self._next + 1
-        self._add(added, (offset, extent, thing))
-
-        def undo() -> None:
-            self._remove(added)
-            for number, box in covered:
-                self._add(number, box)
-
-        return undo
-
-    def touching(self, offset: Shape, extent: Shape) -> list[_T]:
-        """The things of the boxes that may have elements in a box, the first that came first."""
-        return [self._held[number][2] for number in self._touching(offset, extent)]
-
-    def _touching(self, offset: Shape, extent: Shape) -> list[int]:
-        found: set[int] = set()
-        for grid, members in self._grids.items():
-            if math.prod((e >> g) + 2 for e, g in zip(extent, grid, strict=True)) > len(members):
-                found |= members
-                continue
-            for cell in _cells(grid, offset, extent):
-                found.update(self._cells.get((grid, cell), ()))
-        return sorted(found)
-
-    def _add(self, number: int, box: _Box[_T]) -> None:
-        offset, extent, _ = self._held[number] = box
-        grid = _grid_of(extent)
-        for cell in _cells(grid, offset, extent):
-            self._cells.setdefault((grid, cell), set()).add(number)
-        self._grids.setdefault(grid, set()).add(number)
-
-    def _remove(self, number: int) -> _Box[_T]:
-        offset, extent, _ = box = self._held.pop(number)
-        grid = _grid_of(extent)
-        for cell in _cells(grid, offset, extent):
-            members = self._cells[grid, cell]
-            members.remove(number)
-            if not members:
-                del self._cells[grid, cell]
-        self._grids[grid].remove(number)
-        if not self._grids[grid]:
-            del self._grids[grid]
-        return box
-
-
-def _grid_of(extent: Shape) -> Shape:
-    return tuple((length - 1).bit_length() for length in extent)
-
-
-def _cells(grid: Shape, offset: Shape, extent: Shape) -> Iterator[Shape]:
-    """The cells of a grid in which a box that is not empty has elements."""
-    return itertools.product(
-        *(
-            range(start >> log, (start + length - 1 >> log) + 1)
-            for log, start, length in zip(grid, offset, extent, strict=True)
-        )
-    )
 
 
 def slices(offset: Sequence[int], extent: Sequence[int]) -> tuple[slice, ...]:
@@ -213,10 +115,13 @@ class Uninitialized:
 class _Memory:
     """The elements that a buffer and its windows share.
 
+    A whole result that waits with other operations is computed when its values are first read.
+
     Attributes:
         shape: of the buffer that has no window's shape.
         home: the user's array; None for a tensor without values.
-        values: what the kernel sees: `home` until the first write.
+        held: what the kernel sees: `home` until the first write.
+        waiting: a result in its place that is not computed yet.
         is_own: nobody else has them: they may be written.
         interval: what a device may give instead.
         mask: which elements of a declared tensor were written.
@@ -229,7 +134,8 @@ class _Memory:
 
     shape: Shape
     home: npt.NDArray[Any] | None
-    values: npt.NDArray[Any] | None
+    held: npt.NDArray[Any] | None
+    waiting: Enclosure | None = None
     is_own: bool = False
     interval: Interval | None = None
     mask: npt.NDArray[np.bool_] | None = None
@@ -238,6 +144,18 @@ class _Memory:
     writer: object = None
     sums: RunningSums | None = None
     journal: Journal
+
+    @property
+    def values(self) -> npt.NDArray[Any] | None:
+        """The elements as the kernel sees them."""
+        if self.waiting is not None:
+            self.held, self.interval = self.waiting.values, self.waiting.interval
+            self.waiting = None
+        return self.held
+
+    @values.setter
+    def values(self, values: npt.NDArray[Any] | None) -> None:
+        self.held, self.waiting = values, None
 
 
 class Buffer(Generic[_Patch]):
@@ -276,7 +194,7 @@ class Buffer(Generic[_Patch]):
         self._memory = _Memory(
             shape=shape,
             home=home,
-            values=home,
+            held=home,
             interval=interval,
             journal=journal or Journal(),
         )
@@ -310,7 +228,7 @@ class Buffer(Generic[_Patch]):
     @property
     def has_values(self) -> bool:
         """True if there are values, all of them written or not."""
-        return self._memory.values is not None
+        return self._memory.waiting is not None or self._memory.held is not None
 
     @property
     def is_changed(self) -> bool:
@@ -326,7 +244,7 @@ class Buffer(Generic[_Patch]):
     def is_blank(self) -> bool:
         """True if it is declared and was never written."""
         memory = self._memory
-        return memory.values is None and not self.is_given and not memory.boxes
+        return not (self.has_values or self.is_given or memory.boxes)
 
     @property
     def wrote_last(self) -> bool:
@@ -361,8 +279,12 @@ class Buffer(Generic[_Patch]):
     def read(self, offset: Shape, extent: Shape) -> Enclosure | None:
         """The elements of a box as they are now; None without values, or if it `is_blank`."""
         memory = self._memory
+        if memory.waiting is not None and extent == self.shape == memory.shape:
+            return memory.waiting
         if memory.values is None:
             return None
+        if extent == self.shape == memory.shape and not memory.is_own and memory.interval is None:
+            return Enclosure(values=memory.values)
         box = slices(offset, extent)
         seen = Enclosure(values=memory.values, interval=memory.interval)
         part = (seen.reshape(self.shape) if self._is_window else seen)[box]
@@ -399,10 +321,14 @@ class Buffer(Generic[_Patch]):
             uninitialized.refuse(self.name)
         if memory.journal.is_open:
             self._record_before(box)
-        was_written_without_values = memory.values is None and bool(memory.boxes)
+        was_written_without_values = not self.has_values and bool(memory.boxes)
         written = None if uninitialized is None else ~uninitialized.mask
         if held is None or was_written_without_values:
             memory.values = None
+        elif extent == self.shape == memory.shape and held.is_pending:
+            self._check_writeable()
+            memory.waiting, memory.interval, memory.is_own = held, None, False
+            memory.mask = written
         elif extent == self.shape and held.values.flags.c_contiguous and held.values.dtype.isnative:
             self._check_writeable()
             whole = held.reshape(memory.shape) if self._is_window else held
@@ -448,11 +374,28 @@ class Buffer(Generic[_Patch]):
         self._keep_interval(held, box, values)
         memory.sums = None
 
+    def waiting(self) -> Enclosure | None:
+        """The exact result that is not computed yet, if it holds one."""
+        waiting = self._memory.waiting
+        return waiting if waiting is not None and waiting.waits else None
+
+    def take_waiting(self) -> Enclosure:
+        """The result that waits, which it holds no longer; its values are to be put instead."""
+        held, self._memory.waiting = self._memory.waiting, None
+        assert held is not None
+        return held
+
+    def put_values(self, values: npt.NDArray[Any]) -> None:
+        """Set the values of the result that was taken."""
+        self._memory.values = values
+
     def write_back(self) -> None:
         """Copy the written boxes into the user's array."""
         memory = self._memory
         assert memory.home is not None
         assert memory.values is not None
+        if memory.values is memory.home:
+            return
         for offset, extent in memory.boxes:
             box = slices(offset, extent)
             memory.home[box] = memory.values[box]
@@ -542,41 +485,3 @@ class Buffer(Generic[_Patch]):
     def _check_writeable(self) -> None:
         if self.home is not None and not self.home.flags.writeable:
             raise ValueError(f"{self.name} is a read-only array; the kernel writes to it")
-
-
-def check_memory(changed: Buffer[_Patch], buffers: Sequence[Buffer[_Patch]]) -> None:
-    """Refuse an output whose elements share memory.
-
-    Raises:
-        ValueError: with another parameter, or among themselves.
-    """
-    home = changed.home
-    assert home is not None
-    if _overlaps_itself(home):
-        raise ValueError(
-            f"{changed.name} is written, but elements of it share memory (shape "
-            f"{list(home.shape)}, strides {list(home.strides)} B); hand in a copy"
-        )
-    for other in buffers:
-        if other is changed or other.home is None or not np.may_share_memory(home, other.home):
-            continue
-        if np.shares_memory(home, other.home):
-            raise ValueError(
-                f"{changed.name} is written, but shares memory with {other.name}; hand in a copy "
-                "of one of them"
-            )
-
-
-def _overlaps_itself(array: npt.NDArray[Any]) -> bool:
-    """True if the stride of an axis is less than the span of the axes below it."""
-    if math.prod(array.shape) == 0:
-        return False
-    span = array.itemsize
-    axes = sorted((abs(st), size) for st, size in zip(array.strides, array.shape, strict=True))
-    for stride, size in axes:
-        if size == 1:
-            continue
-        if stride < span:
-            return True
-        span += stride * (size - 1)
-    return False

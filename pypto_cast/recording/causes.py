@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Final
 
-from pypto_cast.call_sites import caller
+from pypto_cast.call_sites import Place, caller
 from pypto_cast.dtypes.data_types import DataType
 
 MAX_CAUSES: Final = 1 << 16
@@ -58,7 +58,7 @@ class CauseTable:
     def __init__(self, inherited: tuple[Cause, ...] = (), *, is_kept: bool = True) -> None:
         self._is_kept = is_kept
         self._causes = list(inherited)
-        self._indices: dict[Cause, int] = {}
+        self._indices: dict[tuple[str, Place], int] = {}
 
     def index_here(self, operation: str) -> int:
         """The index of an operation that code outside this package asks for now.
@@ -67,13 +67,14 @@ class CauseTable:
         """
         if not self._is_kept:
             return 0
-        cause = Cause.here(operation)
-        found = self._indices.get(cause)
+        asked = operation, caller()
+        found = self._indices.get(asked)
         if found is None:
             if len(self._causes) == MAX_CAUSES:
                 return MAX_CAUSES - 1
-            found = self._indices[cause] = len(self._causes)
-            self._causes.append(cause)
+            found = self._indices[asked] = len(self._causes)
+            file, line = asked[1]
+            self._causes.append(Cause(operation=operation, file=file, line=line))
         return found
 
     def cause(self, index: int) -> Cause:
@@ -123,7 +124,10 @@ def assumed_rounding(operation: str) -> DataType | None:
 
 
 def _applied(operation: str, *, rounds: bool) -> WhatIf | None:
-    among = [each for each in _WHAT_IFS.get() if (each.rounded_to is not None) is rounds]
+    what_ifs = _WHAT_IFS.get()
+    if not what_ifs:
+        return None
+    among = [each for each in what_ifs if (each.rounded_to is not None) is rounds]
     if not among:
         return None
     cause = Cause.here(operation)

@@ -18,9 +18,11 @@ from pypto_cast.dtypes.data_types import DataType, dtype_of_numpy
 from pypto_cast.loading import entry
 from pypto_cast.options import context as options
 from pypto_cast.recording import tally
-from pypto_cast.recording.buffers import Buffer, Journal, check_memory
+from pypto_cast.recording.buffers import Buffer, Journal
 from pypto_cast.recording.causes import CONTROL_DEPENDENCE, Cause, CauseTable, assumed_exact
+from pypto_cast.recording.close_numbers import CloseNumbers
 from pypto_cast.recording.output_certainty import CertaintyCounts, OutputCertainty
+from pypto_cast.recording.output_writing import check_memory, settle, write_back
 from pypto_cast.recording.steps import (
     Call,
     CallSite,
@@ -30,6 +32,8 @@ from pypto_cast.recording.steps import (
     Patch,
     Patches,
     RecordedStep,
+    form_text,
+    tree_map,
 )
 from pypto_cast.unsupported import tolerate
 from simulator.arithmetic import CHOICES, EXACT, TRUSTS, Trust
@@ -86,21 +90,21 @@ class Recording:
         loops: the loops it is in, with their index.
         loops_at: the lines of the `for` statements that were loops of a kernel.
         buffers: the memory of every tensor it may write.
-        declared: which of them the tensors have that the kernel declared, by tensor: what it wrote
-            to them ends with it.
+        declared: those of the tensors that the kernel declared, by tensor; they end with it.
         causes: the operations whose results are not certain; by documents none.
         control_dependence: the causes of undecided numbers that conditions and loops went by.
         segment: stands for the stretch of operations that upstream compiles as one function; a
             loop's body is another, and so is what follows it.
         calls: the calls of operations so far, where they are kept to be made again with values.
+        unread: the elements that a `function` computed with before they had values; None: refused.
         tape: keeps calls for a schedule, those inside a call too, before it; None of other runs.
         journal: undoes what a kernel that this one calls wrote, unless that succeeds.
         identity: stands for this recording in what outlives it.
-        release_dependence: the operations that another release carries out otherwise or refuses,
-            with the dtype of their operands.
+        release_dependence: operations that another release refuses or differs in, with the dtype.
         doubts_release: one of them took no choice for granted, the release neither.
         plan: plans the schedule of the outermost kernel; None where it is recorded for that.
         refusal: the reason for which none is planned; None where one is, "" if not tried.
+        numbers: the float operands, some of which upstream's compiler takes for one.
     """
 
     kernel: str
@@ -118,6 +122,7 @@ class Recording:
     control_dependence: list[int] = field(default_factory=list)
     segment: object = field(default_factory=object)
     calls: list[Call] | None = None
+    unread: list[str] | None = None
     tape: PlanTape | None = None
     journal: Journal = field(default_factory=Journal)
     identity: object = field(default_factory=object)
@@ -125,6 +130,7 @@ class Recording:
     doubts_release: bool = False
     plan: Callable[[], object] | None = None
     refusal: str | None = ""
+    numbers: CloseNumbers = field(default_factory=CloseNumbers)
 
     def __post_init__(self) -> None:
         if self.tape is not None:
@@ -249,6 +255,12 @@ class Recording:
         """The memory of a parameter."""
         return next(x for x in self.buffers if x.home is not None and name in x.names)
 
+    @contextlib.contextmanager
+    def settled(self) -> Iterator[None]:
+        """Compute waiting results before the body writes, except outputs that need little time."""
+        settle(self.buffers)
+        yield
+
     def commit(self) -> list[Buffer[Patch]]:
         """Write every changed parameter back, all or none.
 
@@ -259,10 +271,7 @@ class Recording:
             ValueError: one of them shares memory with another parameter or with itself.
         """
         changed = self.changed()
-        for buffer in changed:
-            buffer.keep_apart(changed)
-        for buffer in changed:
-            buffer.write_back()
+        write_back(changed)
         return changed
 
     def certainty_of(self, output: Buffer[Patch]) -> OutputCertainty:
@@ -337,13 +346,18 @@ current: Final[Callable[[], Recording | None]] = _CURRENT.get
 
 @contextlib.contextmanager
 def running(recording: Recording) -> Iterator[Recording]:
-    """Make a recording the current one for the body of a `with` statement."""
+    """Make a recording the current one for the body of a `with` statement.
+
+    Native operations wait meanwhile: what a kernel reads stays as it is while it runs.
+    """
+    from simulator.arithmetic.native.operation_nodes import deferring  # loaded when first used
+
     token, steering = _CURRENT.set(recording), CONTROL_DEPENDENCE.set(recording.control_dependence)
     warned = WARNED.set(set(WARNED.get() or ()) if recording.tape else set())
     try:
-        yield recording
+        with deferring():
+            yield recording
     finally:
-        recording.plan = None  # its context holds the recording
         _CURRENT.reset(token)
         CONTROL_DEPENDENCE.reset(steering)
         WARNED.reset(warned)
@@ -408,10 +422,8 @@ def trust(name: str) -> Trust:
     running, context = current(), options.current()
     is_exact = assumed_exact(name) or (running is not None and not running.bounds)
     by_documents = running is not None and running.by_documents and not is_exact
-    chosen = EXACT if is_exact else TRUSTS[context.trust]
-    if by_documents:
-        chosen = NAMING_CHOICES
-    else:
+    chosen = NAMING_CHOICES if by_documents else EXACT if is_exact else TRUSTS[context.trust]
+    if not by_documents:
         for choice in context.assume:
             chosen = chosen.also(CHOICES[choice])
     if is_exact:
@@ -565,17 +577,6 @@ def record_control_dependence(cause: int | None) -> None:
         recording.control_dependence.append(cause)
 
 
-def tree_map(given: Any, change: Callable[[Any], Any]) -> Any:
-    """A copy of nested lists, tuples, dicts and slices with each leaf changed."""
-    if isinstance(given, list | tuple):
-        return type(given)(tree_map(value, change) for value in given)
-    if isinstance(given, dict):
-        return {key: tree_map(value, change) for key, value in given.items()}
-    if isinstance(given, slice):
-        return slice(tree_map(given.start, change), tree_map(given.stop, change), given.step)
-    return change(given)
-
-
 def recorded(name: str, operation: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
     """An operation that is recorded, before the casts inside it, when it is called and succeeds."""
 
@@ -588,12 +589,11 @@ def recorded(name: str, operation: Callable[_Arguments, _Result]) -> Callable[_A
             return result
         position, site = len(recording.steps), _here()
         result = operation(*arguments, **named)
-        first = result[0] if isinstance(result, tuple) and result else result
-        text = ""
+        first, text = result[0] if isinstance(result, tuple) and result else result, ""
         if hasattr(first, "shape") and hasattr(first, "dtype"):
-            text = f"{first.dtype} {list(map(int, first.shape))}"
-        is_open = bool(getattr(first, "is_open", False))
-        step = OperationStep(name=name, result=text, is_open=is_open, **site)
+            text = form_text(first.dtype, tuple(map(int, first.shape)))
+        openness = first.openness() if hasattr(first, "openness") else bool
+        step = OperationStep(name=name, result=text, openness=openness, **site)
         recording.steps.insert(position, step)
         return result
 

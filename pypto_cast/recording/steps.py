@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Final
 
@@ -111,12 +112,17 @@ class OperationStep(CallSite):
     Attributes:
         name: upstream's.
         result: dtype and shape of what it gave.
-        is_open: a device may give other values.
+        openness: gives True if a device may give other values; it may be found out only then.
     """
 
     name: str
     result: str
-    is_open: bool = False
+    openness: Callable[[], bool] = field(default=bool, compare=False, repr=False)
+
+    @property
+    def is_open(self) -> bool:
+        """True if a device may give other values."""
+        return self.openness()
 
     def __str__(self) -> str:
         return " ".join(filter(None, (self.name, self.result, self.place)))
@@ -249,9 +255,27 @@ def _memory_owner(owner: Any) -> Any:
         while isinstance(owner.base, np.ndarray):
             owner = owner.base
         return owner
-    base = getattr(owner, "_base", None)  # torch's
-    return owner if base is None else base
+    if not hasattr(type(owner), "_base"):  # torch's
+        return owner
+    return owner if owner._base is None else owner._base
 
 
 def _memory_key(array: npt.NDArray[Any]) -> _Key:
     return array.ctypes.data, array.shape, array.strides
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def form_text(dtype: object, shape: tuple[int, ...]) -> str:
+    """Dtype and shape of a result, as steps say them."""
+    return f"{dtype} {list(shape)}"
+
+
+def tree_map(given: Any, change: Callable[[Any], Any]) -> Any:
+    """A copy of nested lists, tuples, dicts and slices with each leaf changed."""
+    if isinstance(given, list | tuple):
+        return type(given)(tree_map(value, change) for value in given)
+    if isinstance(given, dict):
+        return {key: tree_map(value, change) for key, value in given.items()}
+    if isinstance(given, slice):
+        return slice(tree_map(given.start, change), tree_map(given.stop, change), given.step)
+    return change(given)

@@ -5,16 +5,22 @@ A short file because the templates, the style and the scripts beside it hold the
 
 from __future__ import annotations
 
+import html
 import json
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 import pypto_cast
 from pypto_cast.report.figure import HEAT, Figure, heat
+from pypto_cast.report.notebook import notebook_html
 from pypto_cast.report.report import Report, resource
 from pypto_cast.report.text_format import extra_hint
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
+_FRAME_PX: Final = 640
+"""The height of a page in a notebook; the rest of it scrolls."""
 
 
 def check_pages() -> None:
@@ -56,6 +62,24 @@ def page_html(
             data=script_json(data),
             **more,
         )
+    )
+
+
+def notebook_with_figures(report: Report) -> str:
+    """A report for a notebook: its tables, and in a frame the figures and parts of its page.
+
+    Without Jinja2, which draws them, there is a line that says so in place of the frame.
+    """
+    tables = notebook_html(report)
+    try:
+        page = page_html(replace(report, facts=(), tables=(), totals=(), notes=()))
+    except ModuleNotFoundError as error:
+        needed = f"The figures need {error.name}: {extra_hint('cli')}"
+        return f"{tables}\n<p>{html.escape(needed)}</p>"
+    title = html.escape(f"{report.title}: figures")
+    return (
+        f'{tables}\n<iframe title="{title}" style="width:100%;height:{_FRAME_PX}px;border:0" '
+        f'sandbox="allow-scripts" srcdoc="{html.escape(page)}"></iframe>'
     )
 
 

@@ -112,10 +112,10 @@ def shortened(text: str, width: int) -> str:
 
 
 def _lines(words: Sequence[str], width: int) -> Iterator[str]:
-    """The words with commas between, broken between words only."""
-    line = ""
+    """The words with commas between, broken between words only; semicolons if one has commas."""
+    line, mark = "", ";" if any(", " in each for each in words) else ","
     for word, following in itertools.zip_longest(words, words[1:]):
-        piece = word if following is None else f"{word},"
+        piece = word if following is None else f"{word}{mark}"
         if line and cell_len(line) + 1 + cell_len(piece) > width:
             yield line
             line = piece

@@ -12,14 +12,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.dtypes.data_types import DataType, TileOpFormat, numpy_dtype
+from pypto_cast.dtypes.data_types import DataType, TileOpFormat, dtype_of_numpy, numpy_dtype
 from pypto_cast.tensors.symbolic import StatusType, Symbol
 from simulator.numbers import float_environment
 from simulator.numbers.convert import INF_NAN, codes_of, convert, values_of
 from simulator.numbers.formats import FP64, INT64, UINT64, FloatFormat, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
 from tiling.grid import Shape
-from tiling.plan import check_shape
+from tiling.plan import MOST_DIMS, check_shape
 from tiling.ub import ElementBits
 
 DYNAMIC: Final = -1
@@ -81,13 +81,17 @@ class TensorAnnotation:
 
 
 def annotation_of(parameters: object) -> TensorAnnotation:
-    """Read the brackets of `Tensor[...]`; FP32 unless a dtype is given.
+    """Read the brackets of `Tensor[...]`; FP32 of any shape unless they say otherwise.
+
+    `...` in place of a shape says nothing, as upstream's.
 
     Raises:
         TypeError: something that is no shape, dtype, layout, name or dict of those.
     """
     found: dict[str, object] = {"dtype": DataType.DT_FP32}
     for entry in parameters if isinstance(parameters, tuple) else (parameters,):
+        if entry is Ellipsis:
+            continue
         if isinstance(entry, Mapping):
             found.update(entry)
         else:
@@ -195,18 +199,23 @@ def matched_shape(
     )
     if declared and not agrees:
         raise ValueError(f"data has shape {list(data.shape)}; {list(shape)} was declared")
-    check_shape(data.shape, ElementBits(src=8, dst=8))
+    check_shape(data.shape, ElementBits(src=8, dst=8), "an operation", most_dims=MOST_DIMS)
     return data.shape
 
 
 def values_held(data: object, dtype: DataType) -> npt.NDArray[Any]:
-    """Take values in: an array as it is, Python numbers converted."""
+    """Take values in: an array as it is, Python numbers converted.
+
+    Codes of a format of which numpy has no values are taken as uint8, and as en_dtypes' values.
+    """
     wanted = numpy_dtype(dtype)
     if isinstance(data, np.ma.MaskedArray):
         raise TypeError("data is a masked array, whose mask would be lost; fill it first")
     if isinstance(data, (list, tuple, int, float)):
         return from_python(data, dtype)
     array: npt.NDArray[Any] = np.asarray(data)
+    if wanted.names is not None and _holds_codes(array.dtype, dtype):
+        return _checked_codes(array, dtype).view(wanted)
     if array.dtype.kind in "OSUMmc" or array.dtype.names is not None:
         raise TypeError(f"data of dtype {array.dtype} holds no numbers that a cast takes")
     if array.dtype.newbyteorder("=") == wanted:
@@ -215,6 +224,26 @@ def values_held(data: object, dtype: DataType) -> npt.NDArray[Any]:
     raise TypeError(
         f"data has dtype {array.dtype}, {dtype} holds {wanted}: convert with {way} first"
     )
+
+
+def _holds_codes(held: np.dtype[Any], dtype: DataType) -> bool:
+    if held == np.uint8:
+        return True
+    try:
+        return dtype_of_numpy(held) is dtype
+    except TypeError:
+        return False
+
+
+def _checked_codes(array: npt.NDArray[Any], dtype: DataType) -> npt.NDArray[Any]:
+    """Refuse bytes that are no codes, as two of 4 bits in a byte are."""
+    bits = dtype.number_format.bits
+    if array.dtype == np.uint8 and array.max(initial=0) >> bits:
+        raise ValueError(
+            f"data has the byte {array.max():#x}; a code of {dtype} has {bits} bits, and an array "
+            "has one in each byte"
+        )
+    return array
 
 
 @float_environment.quiet()

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.dtypes.data_types import DataType, TileOpFormat, check_dtype, dtype_of_numpy
+from pypto_cast.call_sites import warn_caller
+from pypto_cast.dtypes.data_types import (
+    DataType,
+    TileOpFormat,
+    check_choice,
+    check_dtype,
+    dtype_of_numpy,
+    numpy_dtype,
+)
 from pypto_cast.options.context import current
 from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.tensors.torch_bridge import array_over, is_torch_tensor, through_torch
 from pypto_cast.unsupported import tolerate
+
+_BYTE_BITS: Final = 8
 
 
 def from_numpy(array: npt.NDArray[Any], name: str = "") -> Tensor:
@@ -47,30 +57,57 @@ def from_torch(
             dimensions becomes a tensor of shape [1].
         name: for messages and listings.
         dynamic_axis: axes whose length upstream learns when the kernel runs.
-        tensor_format: TILEOP_ND, as a cast takes.
-        dtype: what the elements are; a tensor is not reinterpreted here.
+        tensor_format: TILEOP_ND, as a cast takes, or TILEOP_NZ, which matmul takes besides.
+        dtype: another dtype than the elements have takes the memory as it is, as upstream does:
+            nothing is converted. Of one whose elements are not held here the tensor is only
+            declared.
 
     Raises:
-        TypeError: no torch tensor in CPU memory, or of another dtype than `dtype`.
-        ValueError: a shape that no cast takes, a layout other than ND, or not contiguous under
-            `strict`.
+        TypeError: no torch tensor in CPU memory, or `dtype` needs more bytes than there are.
+        ValueError: a shape that no cast takes, or not contiguous under `strict`.
 
     Warns:
         UpstreamRefusalWarning: not contiguous.
+        ReinterpretedMemoryWarning: the elements have another dtype than `dtype`.
     """
     if not is_torch_tensor(tensor):
         raise TypeError(f"from_torch takes a torch.Tensor, not {type(tensor).__name__}")
-    if tensor_format not in (None, TileOpFormat.TILEOP_ND):
-        raise ValueError(f"tensor_format must be TILEOP_ND here, not {tensor_format!r}")
+    if tensor_format is not None:
+        check_choice("tensor_format", tensor_format, TileOpFormat)
     label = f"tensor {name!r}" if name else "the tensor"
     array = array_of(tensor, label)
     check_contiguous(array, label)
     held = dtype_of_numpy(array.dtype)
     if dtype is not None and check_dtype(dtype) is not held:
-        raise TypeError(f"the tensor holds {held}; declared as {dtype} it would hold other numbers")
-    made = Tensor(dtype=held, name=name, data=array)
+        held, values = dtype, _reinterpreted(array, held, dtype)
+    else:
+        values = array
+    made = Tensor(list(array.shape), held, name, tensor_format, data=values)
     made.mark_dynamic(frozenset(axis % made.dim for axis in dynamic_axis or ()))
     return made
+
+
+class ReinterpretedMemoryWarning(UserWarning):
+    """The memory of a tensor is read as another dtype than it was written as."""
+
+
+def _reinterpreted(
+    array: npt.NDArray[Any], held: DataType, dtype: DataType
+) -> npt.NDArray[Any] | None:
+    """The first bytes of an array's memory as so many elements of another dtype.
+
+    None if no elements of that dtype are held here: the tensor is only declared.
+    """
+    text = f"from_torch reads the memory of a {held} tensor as {dtype}, without a conversion"
+    warn_caller(f"{text}; cast it if its numbers are meant", ReinterpretedMemoryWarning)
+    if dtype.format is None:
+        return None
+    holder = numpy_dtype(dtype)
+    is_packed = dtype.format.bits < _BYTE_BITS
+    if is_packed or holder.itemsize > array.dtype.itemsize or not array.flags.c_contiguous:
+        raise TypeError(f"{text}, and it has no {array.size} of them in a row")
+    memory = array.reshape(-1).view(np.uint8)[: array.size * holder.itemsize]
+    return memory.view(holder).reshape(array.shape)
 
 
 def from_dlpack(values: Any, name: str = "") -> Tensor:

@@ -219,7 +219,8 @@ def view_box(
     Args:
         shape: of the view.
         offsets: where it starts.
-        valid_shape: what of it holds data; None for all that the tensor has there.
+        valid_shape: what of it holds data; None for all that the tensor has there. One that is
+            wider than the view, but not than the tensor, counts as the view's.
         whole: shape of the tensor.
         held: its valid shape.
 
@@ -241,6 +242,9 @@ def view_box(
     most = clipped(held, offset, extent)
     asked = most if valid_shape is None else _recorded(valid_shape, most)
     valid = ints("valid_shape", asked, len(whole))
+    if all(v <= s for v, s in zip(valid, whole, strict=True)):
+        # Upstream compares it with the tensor (operation_impl.cpp:59); tiles end with the view.
+        valid = tuple(min(v, e) for v, e in zip(valid, extent, strict=True))
     if any(v > m for v, m in zip(valid, most, strict=True)):
         raise ValueError(
             f"view: valid_shape {list(valid)} of a view of {list(extent)} at {list(offset)} "

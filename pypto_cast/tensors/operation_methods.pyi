@@ -9,6 +9,8 @@ from typing import TypeVar
 _Tensor = TypeVar("_Tensor", bound="OperationMethods")
 
 class OperationMethods:
+    def acosh(self: _Tensor) -> _Tensor:
+        """See `pypto.acosh`."""
     def add(self: _Tensor, other: _Tensor | int | float) -> _Tensor:
         """See `pypto.add`."""
     def amax(self: _Tensor, dim: int, keepdim: bool = False) -> _Tensor:
@@ -19,30 +21,64 @@ class OperationMethods:
         """See `pypto.argmax`."""
     def argmin(self: _Tensor, dim: int = -1, keepdim: bool = False) -> _Tensor:
         """See `pypto.argmin`."""
+    def asinh(self: _Tensor) -> _Tensor:
+        """See `pypto.asinh`."""
+    def axpy_(self: _Tensor, x: _Tensor, alpha: int | float = 1.0) -> _Tensor:
+        """See `pypto.axpy_`."""
     def ceil(self: _Tensor) -> _Tensor:
         """See `pypto.ceil`."""
     def clone(self: _Tensor) -> _Tensor:
         """See `pypto.clone`."""
     def cos(self: _Tensor) -> _Tensor:
         """See `pypto.cos`."""
+    def cosh(self: _Tensor) -> _Tensor:
+        """See `pypto.cosh`."""
+    def cumprod(self: _Tensor, dim: int) -> _Tensor:
+        """See `pypto.cumprod`."""
     def cumsum(self: _Tensor, dim: int) -> _Tensor:
         """See `pypto.cumsum`."""
     def div(self: _Tensor, other: _Tensor | int | float) -> _Tensor:
         """See `pypto.div`."""
+    def erfc(self: _Tensor) -> _Tensor:
+        """See `pypto.erfc`."""
     def exp(self: _Tensor) -> _Tensor:
         """See `pypto.exp`."""
     def exp2(self: _Tensor) -> _Tensor:
         """See `pypto.exp2`."""
     def expand_clone(self: _Tensor, shape: Sequence[int], *, valid_shape: Sequence[int] | None = None) -> _Tensor:
         """See `pypto.expand_clone`."""
+    def expm1(self: _Tensor) -> _Tensor:
+        """See `pypto.expm1`."""
     def fillpad(self: _Tensor, mode: str = 'constant', value: float = 0) -> _Tensor:
         """See `pypto.fillpad`."""
     def floor(self: _Tensor) -> _Tensor:
         """See `pypto.floor`."""
+    def fmod(self: _Tensor, other: _Tensor | int | float) -> _Tensor:
+        """See `pypto.fmod`."""
     def gather(self: _Tensor, dim: int, index: _Tensor) -> _Tensor:
         """See `pypto.gather`."""
+    def gathermask(self: _Tensor, pattern_mode: int) -> _Tensor:
+        """See `pypto.gathermask`."""
+    def gcd(self: _Tensor, other: _Tensor | int) -> _Tensor:
+        """See `pypto.gcd`."""
+    def hypot(self: _Tensor, other: _Tensor) -> _Tensor:
+        """See `pypto.hypot`."""
+    def index_add(self: _Tensor, dim: int, index: _Tensor, source: _Tensor, *, alpha: int | float = 1) -> _Tensor:
+        """See `pypto.index_add`."""
+    def index_add_(self: _Tensor, dim: int, index: _Tensor, source: _Tensor, *, alpha: int | float = 1) -> _Tensor:
+        """See `pypto.index_add_`."""
+    def index_add__ub(self: _Tensor, dim: int, index: _Tensor, source: _Tensor, *, alpha: int | float = 1) -> _Tensor:
+        """See `pypto.index_add__ub`."""
+    def index_add_ub(self: _Tensor, dim: int, index: _Tensor, source: _Tensor, *, alpha: int | float = 1) -> _Tensor:
+        """See `pypto.index_add_ub`."""
     def log(self: _Tensor) -> _Tensor:
         """See `pypto.log`."""
+    def log10(self: _Tensor) -> _Tensor:
+        """See `pypto.log10`."""
+    def log1p(self: _Tensor) -> _Tensor:
+        """See `pypto.log1p`."""
+    def log2(self: _Tensor) -> _Tensor:
+        """See `pypto.log2`."""
     def logical_not(self: _Tensor) -> _Tensor:
         """See `pypto.logical_not`."""
     def matmul(self: _Tensor, mat2: _Tensor, out_dtype: DataType, *, a_trans: bool = False, b_trans: bool = False, c_matrix_nz: bool = False, extend_params: dict[str, Any] | None = None) -> _Tensor:
@@ -51,10 +87,18 @@ class OperationMethods:
         """See `pypto.maximum`."""
     def mul(self: _Tensor, other: _Tensor | int | float) -> _Tensor:
         """See `pypto.mul`."""
+    def permute(self: _Tensor, perm: Sequence[int]) -> _Tensor:
+        """See `pypto.permute`."""
+    def prelu(self: _Tensor, weight: _Tensor) -> _Tensor:
+        """See `pypto.prelu`."""
+    def prod(self: _Tensor, dim: int, keepdim: bool = False) -> _Tensor:
+        """See `pypto.prod`."""
     def reciprocal(self: _Tensor) -> _Tensor:
         """See `pypto.reciprocal`."""
     def relu(self: _Tensor) -> _Tensor:
         """See `pypto.relu`."""
+    def remainder(self: _Tensor | int | float, other: _Tensor | int | float) -> _Tensor:
+        """See `pypto.remainder`."""
     def round(self: _Tensor, decimals: int = 0) -> _Tensor:
         """See `pypto.round`."""
     def rsqrt(self: _Tensor) -> _Tensor:
@@ -67,8 +111,14 @@ class OperationMethods:
         """See `pypto.scatter_update`."""
     def sigmoid(self: _Tensor) -> _Tensor:
         """See `pypto.sigmoid`."""
+    def sign(self: _Tensor) -> _Tensor:
+        """See `pypto.sign`."""
+    def signbit(self: _Tensor) -> _Tensor:
+        """See `pypto.signbit`."""
     def sin(self: _Tensor) -> _Tensor:
         """See `pypto.sin`."""
+    def sinh(self: _Tensor) -> _Tensor:
+        """See `pypto.sinh`."""
     def softmax(self: _Tensor, dim: int) -> _Tensor:
         """See `pypto.softmax`."""
     def sqrt(self: _Tensor) -> _Tensor:
@@ -77,10 +127,16 @@ class OperationMethods:
         """See `pypto.sub`."""
     def sum(self: _Tensor, dim: int, keepdim: bool = False) -> _Tensor:
         """See `pypto.sum`."""
+    def tanh(self: _Tensor) -> _Tensor:
+        """See `pypto.tanh`."""
     def topk(self: _Tensor, k: int, dim: int | None = None, largest: bool = True) -> tuple[_Tensor, _Tensor]:
         """See `pypto.topk`."""
     def transpose(self: _Tensor, dim0: int, dim1: int) -> _Tensor:
         """See `pypto.transpose`."""
+    def tril(self: _Tensor, diagonal: int = 0) -> _Tensor:
+        """See `pypto.tril`."""
+    def triu(self: _Tensor, diagonal: int = 0) -> _Tensor:
+        """See `pypto.triu`."""
     def trunc(self: _Tensor) -> _Tensor:
         """See `pypto.trunc`."""
     def unsqueeze(self: _Tensor, dim: int) -> _Tensor:

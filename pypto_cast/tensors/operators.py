@@ -1,7 +1,8 @@
 """Python's operators and upstream's methods of a tensor.
 
 `s - x` is neg(x - s), so that equal operands give -0; `s / x` is reciprocal(x) * s, rounded twice;
-`x // y` is floor(x / y): as upstream's.
+`x // y` is floor(x / y); `x % y` is remainder, `x ** y` is pow; `x += y` binds the name to x + y,
+and so on, all as upstream's.
 """
 
 from __future__ import annotations
@@ -10,14 +11,18 @@ import functools
 import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TypeVar
 
 from pypto_cast.dtypes.data_types import DataType
+from pypto_cast.missing_names import unknown_name
 from pypto_cast.tensors.operation_methods import OperationMethods
 from pypto_cast.tensors.symbolic import SymbolicScalar
-from pypto_cast.unsupported import unknown_name
 
 _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {}
+_MISCALLED: Final = (
+    "upstream's method {} hands one tensor too many to its function, which then raises TypeError; "
+    "call pypto.{}"
+)
 Number = int | float
 _Tensor = TypeVar("_Tensor", bound="Operators")
 
@@ -93,7 +98,8 @@ class Operators(OperationMethods):
     if not TYPE_CHECKING:  # so that type checkers report them
 
         def __getattr__(self, name: str) -> object:
-            raise AttributeError(unknown_name(name, f"a {type(self).__name__}"))
+            kind = type(self)
+            raise AttributeError(unknown_name(name, f"a {kind.__name__}", dir(kind)))
 
     def __add__(self: _Tensor, other: _Tensor | Number) -> _Tensor:
         return _call("add", self, other)
@@ -121,6 +127,12 @@ class Operators(OperationMethods):
 
     def __floordiv__(self: _Tensor, other: _Tensor | Number) -> _Tensor:
         return (self / other).floor()
+
+    def __mod__(self: _Tensor, other: _Tensor | Number) -> _Tensor:
+        return _call("remainder", self, other)
+
+    def __pow__(self: _Tensor, other: _Tensor | Number) -> _Tensor:
+        return _call("pow", self, other)
 
     def __matmul__(self: _Tensor, other: _Tensor) -> _Tensor:
         dtype = getattr(other, "dtype", self.dtype)
@@ -173,6 +185,29 @@ class Operators(OperationMethods):
         """See `pypto.pad`."""
         return _call("pad", self, pad, mode, value)
 
-    def fill_(self, value: Number) -> None:
-        """Take over one number everywhere; see `pypto.full`."""
+    def triu_(self: _Tensor, diagonal: int = 0) -> _Tensor:
+        """Take over the upper triangle of oneself; see `pypto.triu`."""
+        self.move(_call("triu", self, diagonal))
+        return self
+
+    def tril_(self: _Tensor, diagonal: int = 0) -> _Tensor:
+        """Take over the lower triangle of oneself; see `pypto.tril`."""
+        self.move(_call("tril", self, diagonal))
+        return self
+
+    def fill_(self: _Tensor, value: Number) -> _Tensor:
+        """Take over one number everywhere, and return the tensor; see `pypto.full`."""
         self.move(_FUNCTIONS["full"](self.shape, value, self.dtype))
+        return self
+
+    def greater(self: _Tensor, other: _Tensor | float) -> _Tensor:
+        """See `pypto.gt`; upstream's other name of it."""
+        return self > other
+
+    def where(self, *_: object, **__: object) -> NoReturn:
+        """Raises TypeError: upstream's method cannot be called."""
+        raise TypeError(_MISCALLED.format("where", "where(condition, input, other)"))
+
+    def lrelu(self, *_: object, **__: object) -> NoReturn:
+        """Raises TypeError: upstream's method cannot be called."""
+        raise TypeError(_MISCALLED.format("lrelu", "lrelu(x, negative_slope)"))

@@ -19,6 +19,7 @@ from pypto_cast.report.text_format import extra_hint
 from pypto_cast.tensors.torch_bridge import tensor_over
 from simulator.arithmetic.interval import Enclosure, unknown
 from simulator.numbers import float_environment
+from simulator.numbers.convert import in_numpy
 from tiling.grid import Shape
 
 _Held = TypeVar("_Held", bound="Storage")
@@ -30,6 +31,10 @@ def _shown(values: npt.NDArray[Any]) -> str:
     """The first values, as a list."""
     first = ", ".join(str(value) for value in values.flat[:_SHOWN_VALUES])
     return f"[{first}{', ...' if values.size > _SHOWN_VALUES else ''}]"
+
+
+def _is_exact() -> bool:
+    return False
 
 
 def _check_outside() -> None:
@@ -146,9 +151,13 @@ class Storage:
     @property
     def is_open(self) -> bool:
         """True if a device may give other values than those that it was made with."""
+        return self.openness()()
+
+    def openness(self) -> Callable[[], bool]:
+        """Gives `is_open` later, without computing values that nobody needs."""
         hidden = None if self._hidden is None else self._hidden[1]
         made = hidden if self._held is None else self._held
-        return made is not None and made.interval is not None
+        return _is_exact if made is None else made.openness
 
     @property
     def open_cause(self) -> int | None:
@@ -239,7 +248,7 @@ class Storage:
             parts.append(f"valid_shape={self.valid_shape}")
         data = self._seen()
         if data is not None:
-            parts.append(f"data={_shown(data)}")
+            parts.append(f"data={_shown(in_numpy(data, self._dtype.number_format))}")
         return f"Tensor({', '.join(parts)})"
 
     def _repr_html_(self) -> str:
@@ -249,7 +258,7 @@ class Storage:
         data = self._seen()
         if data is None or not data.size:
             return fragment(Table(caption=f"{caption}, no values", columns=(), rows=()))
-        return fragment(values_table(caption, data))
+        return fragment(values_table(caption, in_numpy(data, self._dtype.number_format)))
 
     def _seen(self) -> npt.NDArray[Any] | None:
         """The values as far as there are any, for people; a kernel sees none."""

@@ -66,27 +66,54 @@ def _define_operators(
             setattr(of, f"__r{name}__", operation(name, is_reflected=True))
 
 
-def _expression(name: str, *, is_reflected: bool = False) -> Callable[..., Symbol]:
-    def apply(*operands: object) -> Symbol:
+_TEXTS: Final = {
+    **{"add": "({}+{})", "sub": "({}-{})", "mul": "({}*{})", "mod": "({}%{})"},
+    **dict.fromkeys(("truediv", "floordiv"), "({}/{})"),
+    **{"lt": "({}<{})", "le": "({}<={})", "gt": "({}>{})", "ge": "({}>={})"},
+    **{"eq": "({}=={})", "ne": "({}!={})", "and": "({}&&{})", "or": "({}||{})"},
+    **{"min": "RUNTIME_Min({}, {})", "max": "RUNTIME_Max({}, {})"},
+    **{"neg": "(-{})", "pos": "(+{})", "invert": "(!{})"},
+}
+"""The text of an expression as upstream's `Dump` has it, by operator."""
+_ABSORBING: Final = {"and": 0, "or": 1}
+"""The truth of one operand that is the result whatever the other is."""
+
+
+def _expression(name: str, *, is_reflected: bool = False) -> Callable[..., Any]:
+    def apply(*operands: object) -> Any:
         for operand in operands:
             if not isinstance(operand, Symbol) and not hasattr(operand, "__index__"):
+                if name in ("eq", "ne"):
+                    return NotImplemented
                 raise TypeError(f"symbols are combined with ints and symbols, not with {operand!r}")
-        texts = [getattr(operand, "name", operand) for operand in operands]
-        return Symbol(OPERATORS[name].form.format(*(texts[::-1] if is_reflected else texts)))
+        ordered: Any = operands[::-1] if is_reflected else operands
+        known = [bool(each) for each in ordered if not isinstance(each, Symbol)]
+        if name in _ABSORBING and bool(_ABSORBING[name]) in known:
+            return SymbolicScalar(_ABSORBING[name])
+        texts = [getattr(operand, "name", operand) for operand in ordered]
+        text = _TEXTS.get(name, OPERATORS[name].form).format(*texts)
+        return Symbol(text, kind=name, has_same_sides=str(texts[0]) == str(texts[-1]))
 
     return apply
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Symbol:
     """A number that only has a name, or an expression of such; in an annotation a dimension, which
     has the same length wherever it occurs.
 
+    `==` and `!=` give an expression too, which is true to Python where the names are the same, or
+    not the same. `isinstance(symbol, pypto.SymbolicScalar)` is True, as upstream has one class.
+
     Args:
-        name: the name or the expression.
+        name: the name or the expression, in upstream's words.
+        kind: the operator of an expression; empty for a name.
+        has_same_sides: the operands of that operator have the same text.
     """
 
     name: str
+    kind: str = ""
+    has_same_sides: bool = False
 
     if TYPE_CHECKING:  # the operators are made from a table
 
@@ -98,9 +125,29 @@ class Symbol:
         """Raises ValueError: the value is not known."""
         raise ValueError(f"the value of {self.name} is not known: it is only a name")
 
-    __index__ = __bool__ = concrete
+    __index__ = concrete
+
+    def __bool__(self) -> bool:
+        if self.kind not in ("eq", "ne"):
+            return bool(self.concrete())
+        return self.has_same_sides is (self.kind == "eq")
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
     def is_concrete(self) -> bool:
+        """False: it has no value."""
+        return False
+
+    def is_symbol(self) -> bool:
+        """True of a name, False of an expression."""
+        return not self.kind
+
+    def is_expression(self) -> bool:
+        """True of an expression, False of a name."""
+        return bool(self.kind)
+
+    def is_immediate(self) -> bool:
         """False: it has no value."""
         return False
 
@@ -111,7 +158,15 @@ class Symbol:
         return self.name
 
 
-_define_operators(Symbol, _expression, OPERATORS.keys() - {"eq", "ne"})  # symbols compare by name
+_define_operators(Symbol, _expression, OPERATORS)
+
+
+class _NumberKind(type):
+    """Has symbols count as numbers of the class that upstream has for both."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        is_symbol = type(instance) is Symbol and cls is SymbolicScalar
+        return is_symbol or super().__instancecheck__(instance)
 
 
 if TYPE_CHECKING:
@@ -120,7 +175,7 @@ else:
     _Length = object
 
 
-class SymbolicScalar(KernelNumber, _Length):
+class SymbolicScalar(KernelNumber, _Length, metaclass=_NumberKind):
     """A number that upstream handles as an expression, with upstream's `min` and `max`.
 
     Here its value is always known. One that is calculated of ints alone is a constant to upstream
@@ -156,6 +211,22 @@ class SymbolicScalar(KernelNumber, _Length):
 
         def __getnewargs__(self):
             return (self._value,)
+
+        def is_symbol(self):
+            """False: it has a value."""
+            return False
+
+        def is_expression(self):
+            """True of a number that upstream knows only when the kernel runs."""
+            return isinstance(self, RuntimeScalar)
+
+        def is_immediate(self):
+            """True of a constant."""
+            return not isinstance(self, RuntimeScalar)
+
+        def simplify(self):
+            """The number itself: its value is known, and an expression of it needs no terms."""
+            return self
 
         def concrete(self):
             if is_for_plan() and hasattr(self, "_scalar"):
@@ -217,7 +288,7 @@ class RuntimeScalar(SymbolicScalar):
 
 def scalar_of(number: int) -> Scalar:
     """A number as a schedule has it: an expression, or an int where it is known."""
-    if not isinstance(number, SymbolicScalar):
+    if isinstance(number, Symbol) or not isinstance(number, SymbolicScalar):
         return operator.index(number)
     found: Scalar = getattr(number, "_scalar", _plain(number))
     return found
@@ -227,7 +298,7 @@ def are_known(given: Any) -> bool:
     """True if no number in nested lists is known only when the kernel runs."""
     if isinstance(given, (list, tuple)):
         return all(map(are_known, given))
-    return not hasattr(given, "_scalar")
+    return not (isinstance(given, SymbolicScalar) and hasattr(given, "_scalar"))
 
 
 def decided(condition: Scalar) -> bool:
@@ -253,7 +324,11 @@ def declare(tensor: object, shape: Iterable[object]) -> None:
     """Keep that the kernel declares a tensor, where it is recorded for a schedule."""
     running = current_recording()
     if running is not None and running.tape is not None:
-        lengths = (scalar_of(x) for x in shape if isinstance(x, (int, SymbolicScalar)))
+        lengths = (
+            scalar_of(x)
+            for x in shape
+            if isinstance(x, (int, SymbolicScalar)) and not isinstance(x, Symbol)
+        )
         running.tape.declare(tensor, tuple(lengths))
 
 
@@ -297,6 +372,8 @@ def _operation(name: str, *, is_reflected: bool = False) -> Callable[..., Any]:
     row = OPERATORS[name]
 
     def apply(*operands: Any) -> Any:
+        if any(type(each) is Symbol for each in operands):
+            return _expression(name, is_reflected=is_reflected)(*operands)
         if len(operands) > 2 or not all(isinstance(each, OPERANDS) for each in operands):
             if name not in _REFUSING:
                 return NotImplemented  # the other operand may know the operator

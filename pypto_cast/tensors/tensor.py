@@ -201,6 +201,12 @@ class Tensor(Storage, Operators):
         """Have axes whose length upstream learns when a kernel runs, for the package itself."""
         self._dynamic = axes
 
+    def is_plain(self) -> bool:
+        """True if every extent is an int that no run changes, for the package itself."""
+        return not self._dynamic and (
+            self._valid is None or all(type(length) is int for length in self._valid)
+        )
+
     def check_static(self) -> None:
         """Warn, in a kernel, of an operation on a dynamic dimension, for the package itself.
 
@@ -257,6 +263,28 @@ class Tensor(Storage, Operators):
     def format(self) -> TileOpFormat:
         """Memory layout."""
         return self._format
+
+    @property
+    def id(self) -> int:
+        """A number that no other tensor has while this one is alive."""
+        return id(self)
+
+    def is_empty(self) -> bool:
+        """True of a tensor that `move` or `out[:] = x` emptied."""
+        return self._moved is not None
+
+    def copy(self, name: str = "") -> Tensor:
+        """A tensor that is declared alike, without the values, as upstream's; `clone` has them.
+
+        Args:
+            name: of the new tensor; this one's unless given.
+        """
+        return Tensor(self.shape, self._dtype, name or self.name, self._format)
+
+    def to_tensor(self, name: str = "") -> Tensor:
+        """The tensor itself, under another name if one is given."""
+        self.name = name or self.name
+        return self
 
     @recording.replayable_operation
     def view(
@@ -471,6 +499,10 @@ class Tensor(Storage, Operators):
         held = element.enclosure()
         if element._uninitialized is not None:
             element._uninitialized.refuse("a number that the kernel computes with")
+        running = recording.current()
+        if held is None and running is not None and running.unread is not None:
+            running.unread.append(f"{list(index.offset)} of {self._label()}")
+            return RuntimeScalar(0)  # the body goes on, and is not carried out with it
         if held is None:
             raise ValueError(
                 f"{self._label()} holds no values to read element {list(index.offset)} of: call a "

@@ -98,7 +98,7 @@ def torch_dtype_of(dtype: DataType) -> Any:
     for holder, known in _data_types().items():
         if known is dtype:
             return holder
-    holders = ", ".join(str(known) for known in _data_types().values())
+    holders = ", ".join(format(known) for known in _data_types().values())
     raise TypeError(f"no torch tensor holds {dtype}; these are held: {holders}")
 
 

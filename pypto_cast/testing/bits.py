@@ -234,7 +234,7 @@ def _described(
 
 
 def _named(array: npt.NDArray[Any]) -> str:
-    return str(dtype_of_numpy(array.dtype))
+    return dtype_of_numpy(array.dtype).name
 
 
 def _is_nan(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:

@@ -202,7 +202,7 @@ def _paired(
 def _impossible(value: Any, output: OutputCertainty) -> tuple[int, list[Impossible]]:
     array = array_under_test(value, output.name)
     for what, have, want in (
-        ("dtype", str(dtype_of_numpy(array.dtype)), str(output.dtype)),
+        ("dtype", dtype_of_numpy(array.dtype).name, output.dtype.name),
         ("shape", str(list(array.shape)), str(list(output.shape))),
     ):
         if have != want:

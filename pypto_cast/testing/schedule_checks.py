@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
+import itertools
 import math
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from ascend_kernels.schedule.part_types import shown
 from ascend_kernels.schedule.parts import Parameter
-from ascend_kernels.schedule.schedule import Schedule
+from ascend_kernels.schedule.schedule import Schedule, check_is_array
 from pypto_cast.kernel.certainty import Certainty
 from pypto_cast.kernel.jit import Kernel
-from pypto_cast.kernel.scheduled import doubts_told, has_parameters_of
-from pypto_cast.options.context import options
+from pypto_cast.kernel.scheduled import (
+    as_compiled,
+    doubts_told,
+    has_parameters_of,
+    times_written,
+    uneven_writes,
+)
 from pypto_cast.options.releases import RELEASES, ReleaseName
-from pypto_cast.recording.buffers import slices
 from pypto_cast.testing.possible import assert_possible
 from simulator.machine.memory import SimulatorFault
-from simulator.numbers.formats import FP32, FloatFormat
+from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
+from simulator.numbers.formats import FP32, IntFormat
 
 Array = npt.NDArray[Any]
 SEED: Final = 20
@@ -40,15 +45,22 @@ class ScheduleError(AssertionError):
 def synthetic_arrays(
     schedule: Schedule, kernel: Kernel | None = None, seed: int = SEED
 ) -> list[Array]:
-    """Data for each parameter of a kernel, or of a schedule: normal floats and small integers.
+    """Data for each parameter of a kernel, or of a schedule: normal floats, integers of all sizes.
 
-    Numbers that loops, conditions and offsets go by are 1.
+    Half of the integers are small, of both signs, the others drawn from the whole range, its ends
+    among them. Where an opcode reads elements by indices all are small and not negative. Numbers
+    that loops, conditions and offsets go by are 1.
 
     Raises:
         ValueError: a parameter with more than `MOST_SYNTHETIC_ELEMS` elements.
     """
     rng = np.random.default_rng(seed)
     found: list[Array] = []
+    has_indices = any(
+        row is not None and row.work is TileWork.GATHER
+        for leaf in schedule.leaves
+        for row in (TILE_OPCODES.get(each.opcode) for each in leaf.operations)
+    )
     annotations = {} if kernel is None else kernel.signature.tensors
     for parameter in _parameters(schedule, kernel):
         asked: Sequence[object] = parameter.shape
@@ -62,10 +74,25 @@ def synthetic_arrays(
         values = rng.standard_normal(shape) * 2
         if parameter.name in schedule.numbers_read:
             values = np.ones(shape)
-        elif not isinstance(parameter.format, FloatFormat):
-            values = np.abs(values)
+        elif isinstance(parameter.format, IntFormat):
+            found.append(np.abs(values).astype(parameter.format.dtype))
+            if not has_indices:
+                _spread(found[-1], rng)
+            continue
         found.append(values.astype(parameter.format.dtype))
     return found
+
+
+def _spread(integers: Array, rng: np.random.Generator) -> None:
+    """Exchange small integers for small ones of both signs, and for any of their dtype."""
+    if integers.dtype == np.bool_:
+        return
+    ends = np.iinfo(integers.dtype)
+    anywhere = rng.integers(ends.min, ends.max, integers.shape, integers.dtype, endpoint=True)
+    small = rng.integers(max(-8, ends.min), 9, integers.shape).astype(integers.dtype)
+    integers[...] = np.where(rng.random(integers.shape) < 0.5, small, anywhere)
+    flat = integers.reshape(-1)
+    flat[: min(2, flat.size)] = (ends.min, ends.max)[: min(2, flat.size)]
 
 
 def _parameters(schedule: Schedule, kernel: Kernel | None) -> Sequence[Parameter]:
@@ -114,7 +141,7 @@ def unknown_lines(
         for leaf in schedule.leaves
         for each in leaf.operations
     }
-    with _as_compiled(schedule, kernel):
+    with as_compiled(_check_kernel(schedule, kernel)):
         steps = kernel.program(*(array.copy() for array in given), **(numbers or {})).steps
     lines = dict.fromkeys((PurePath(each.file).name, each.line) for each in steps)
     return tuple(f"{name}:{line}" for name, line in lines if (name, line) not in known)
@@ -143,7 +170,9 @@ def assert_schedule_ok(
         ScheduleError: an AssertionError; what, where, which operation and source line.
         ImpossibleError: an AssertionError; an element that the tensor level cannot give.
         NotExecutedError: a ValueError; leaves that cannot be executed, after all others were.
-        ValueError: arrays that the parameters do not take, or a kernel with other parameters.
+        TypeError: a schedule, kernel, list of arrays, array or mapping that is none.
+        ValueError: arrays that the parameters do not take, a kernel with other parameters, or
+            numbers without a kernel.
 
     Warns:
         EventReuseWarning: a flag that may be set again before the wait for its last set is over;
@@ -169,11 +198,22 @@ def check(
         doubt: takes the text of each doubt; None: a doubt is an error.
 
     Raises:
-        ScheduleError, ImpossibleError, NotExecutedError, ValueError: see `assert_schedule_ok`.
+        ScheduleError, ImpossibleError, NotExecutedError, TypeError, ValueError: see
+            `assert_schedule_ok`.
     """
     __tracebackhide__ = True
+    if not isinstance(schedule, Schedule):
+        raise TypeError(
+            f"a schedule is what read_schedule or a kernel's schedule() returns, not {schedule!r}"
+        )
     if kernel is not None:
         _check_kernel(schedule, kernel)
+    if not isinstance(numbers, Mapping | None):
+        raise TypeError(f"numbers is a mapping of names, not {shown(numbers)}")
+    if numbers and kernel is None:
+        raise ValueError(f"numbers are those of a kernel, and none is given: {', '.join(numbers)}")
+    if arrays is not None and (isinstance(arrays, str) or not isinstance(arrays, Sequence)):
+        raise TypeError(f"arrays is a list, one for each parameter, not {shown(arrays)}")
     given = synthetic_arrays(schedule, kernel) if arrays is None else arrays
     parameters = _parameters(schedule, kernel)
     if len(given) != len(parameters):
@@ -181,6 +221,8 @@ def check(
         raise ValueError(
             f"{schedule.kernel} takes {len(parameters)} arrays ({names}), not {len(given)}"
         )
+    for parameter, array in zip(parameters, given, strict=True):
+        check_is_array(array, f"{schedule.kernel}: {parameter.name}")
     executed = [
         array.copy()
         for parameter, array in zip(parameters, given, strict=True)
@@ -191,7 +233,7 @@ def check(
     @functools.cache
     def bounds() -> Certainty:
         assert kernel is not None
-        with _as_compiled(schedule, kernel):
+        with as_compiled(_check_kernel(schedule, kernel)):
             return kernel.certainty(*(array.copy() for array in given), **(numbers or {}))
 
     def allowed(name: str) -> Array:
@@ -207,7 +249,9 @@ def check(
     outputs = {output.name for output in bounds().outputs}
     for name in sorted(outputs | counts.keys()):
         never = np.zeros(shapes[name], np.int64)
-        _check_writes(schedule.kernel, name, counts.get(name, never), allowed(name))
+        found = counts.get(name, never)
+        if reason := uneven_writes(schedule.kernel, name, found, allowed(name)):
+            raise ScheduleError(reason)
     written = {
         parameter.name: array
         for parameter, array in zip(schedule.parameters, executed, strict=True)
@@ -218,22 +262,8 @@ def check(
 
 def _times_written(bounds: Certainty, name: str, shape: tuple[int, ...]) -> Array:
     """The number of writes of each element of a parameter at tensor level."""
-    found = np.zeros(shape, np.int64)
-    for output in bounds.outputs:
-        for offset, extent, count in output.writes if output.name == name else ():
-            found[slices(offset, extent)] += count
-    return found
-
-
-def _check_writes(kernel: str, output: str, counts: Array, allowed: Array) -> None:
-    """Refuse elements that are written more often than at tensor level; earlier writes may go."""
-    often = np.argwhere((counts > allowed) | ((counts == 0) & (allowed > 0)))
-    if len(often):
-        first = tuple(often[0].tolist())
-        raise ScheduleError(
-            f"{kernel}: {len(often)} elements of {output} are not written as often as at "
-            f"tensor level, the first at {list(first)}: {counts[first]} times, not {allowed[first]}"
-        )
+    writes = (output.writes for output in bounds.outputs if output.name == name)
+    return times_written(itertools.chain.from_iterable(writes), shape)
 
 
 def _check_kernel(schedule: Schedule, kernel: Kernel) -> ReleaseName:
@@ -252,12 +282,3 @@ def _check_kernel(schedule: Schedule, kernel: Kernel) -> ReleaseName:
             f"{kernel.signature.kernel} takes {taken}; the schedule of {schedule.kernel}, {names}"
         )
     return release
-
-
-@contextlib.contextmanager
-def _as_compiled(schedule: Schedule, kernel: Kernel) -> Iterator[None]:
-    """Run a kernel as the compiler of a schedule took it."""
-    release = _check_kernel(schedule, kernel)
-    with options(release=release, satmode="upstream"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        yield

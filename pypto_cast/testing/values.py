@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+import math
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +18,7 @@ from pypto_cast.dtypes.data_types import (
     check_dtype,
     numpy_dtype,
 )
+from pypto_cast.operations.operation_rows import ROWS
 from simulator.numbers.convert import INF_NAN, codes_of, convert, values_of
 from simulator.numbers.formats import FP64, FloatFormat, IntFormat
 from simulator.numbers.rounding import RoundMode, boundary_codes
@@ -30,31 +34,76 @@ _LANDMARKS: Final = (
 """Ties, and the limits of the integer dtypes and of FP16."""
 
 
-def special_values(dtype: DataType) -> npt.NDArray[Any]:
+_ENDS: Final[Mapping[str, tuple[float, ...]]] = {
+    **dict.fromkeys(("acos", "asin", "atanh", "acosh", "log1p"), (1.0,)),
+    **dict.fromkeys(("log", "log2", "log10"), (1.0, 10.0)),
+    **dict.fromkeys(("sin", "cos"), (math.pi / 2, math.pi, 2 * math.pi, 2.0**17)),
+    **dict.fromkeys(("sinh", "cosh"), (0.48, 11.09, 89.41599)),
+    **dict.fromkeys(("gcd", "fmod", "remainder", "floor_div", "ceil_div"), (1.0, 3.0)),
+    "tan": (math.pi / 4, math.pi / 2, math.pi, 3 * math.pi / 2),
+    "tanh": (0.55, 9.01, 20.0),
+    "atan": (0.5, 1.0),
+    "atan2": (0.5, 1.0),
+    "asinh": (0.5, 1.0),
+    "exp": (11.0898, 17.33, 88.722839, 87.33655, 103.972084),
+    "expm1": (0.693147, 88.722839, 103.972084),
+    "sigmoid": (88.722839, 103.972084),
+    "exp2": (15.0, 16.0, 24.0, 25.0, 126.0, 127.0, 128.0, 149.0, 150.0),
+    "erf": (3.92,),
+    "erfc": (3.92, 9.194, 10.055),
+    "pow": (0.5, 1.0, 2.0, 3.0),
+    "cbrt": (1.0, 8.0, 27.0),
+    "rsqrt": (1.0, 4.0),
+    "hypot": (3.0, 4.0, 1.3e19, 1.84e19),
+}
+"""By operation, the magnitudes at which it has a pole, its domain or its range ends, or its steps
+change; 0 and infinity are always there."""
+
+
+def _ends(function: str | None) -> tuple[float, ...]:
+    if function is not None and function not in ROWS:
+        near = difflib.get_close_matches(function, ROWS, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"special_values: there is no operation {function!r}{hint}")
+    return _ENDS.get(function or "", ())
+
+
+def special_values(dtype: DataType, function: str | None = None) -> npt.NDArray[Any]:
     """The values of a dtype that break casts: zeros, ones, ties, limits, subnormal numbers,
     infinities and NaN, of both signs.
 
     Args:
         dtype: one that numpy or ml_dtypes holds.
+        function: the name of an operation; the poles, the ends of the domain and of the range of
+            results, and the places where its steps change come besides, each with its neighbours.
 
     Returns:
-        A new 1-D array of a few dozen values, each once.
+        A new 1-D array of a few dozen values, each once; all of HF8 and E8M0.
 
     Raises:
         TypeError: no DataType, or one that holds no data here.
+        ValueError: no operation of that name.
     """
+    ends = _ends(function)
     holder = numpy_dtype(check_dtype(dtype))
     fmt = dtype.format
     if isinstance(fmt, IntFormat):
         near = {(1 << bit) + step for bit in range(fmt.bits) for step in (-1, 0, 1)} | {fmt.max}
+        near |= {int(end) + step for end in ends for step in (-1, 0, 1)}
         values = sorted(v for n in near for v in {n, -n} if fmt.min <= v <= fmt.max)
         return np.array(values, np.uint64 if fmt.min == 0 else np.int64).astype(holder)
     assert isinstance(fmt, FloatFormat)
+    if fmt.dots or fmt.is_scale:
+        return values_of(np.arange(1 << fmt.bits, dtype=fmt.code_dtype), fmt)
     landmarks = codes_of(np.array(_LANDMARKS), FP64)
     edge = 1 << fmt.man_bits
     found = {0, 1, 2, edge - 1, edge, edge + 1, fmt.max_code - 1, fmt.max_code}
     found |= set(convert(landmarks, FP64, fmt, RoundMode.RINT, INF_NAN).tolist())
     found |= {code for code in (fmt.inf_code, fmt.nan_code) if code is not None}
+    rounded = convert(codes_of(np.array(ends), FP64), FP64, fmt, RoundMode.RINT, INF_NAN)
+    for code in rounded.tolist():
+        magnitude = code & ~fmt.sign_code
+        found |= {max(magnitude - 1, 0), magnitude, min(magnitude + 1, fmt.max_code)}
     codes = [code | sign for code in sorted(found) for sign in (0, fmt.sign_code)]
     return values_of(np.array(list(dict.fromkeys(codes)), fmt.code_dtype), fmt)
 

@@ -1,49 +1,49 @@
 """Ranks the tile shapes of a kernel's calls of `set_vec_tile_shapes` by planned cycles.
 
-Candidates are planned in the order of a bound of their cycles; when the next bound is not below the
-best, all that remain are excluded. Other processes plan the next ones ahead; each is still looked
-at in its turn, so the candidates, their order and their counts do not depend on it.
+The candidates of a call are looked at in two passes: first the smallest of those tile shapes that
+cut the tensors into as many tiles, which gives a best soon, then all others. Each pass goes from
+the least bound of cycles up. It ends at a bound that is not below the best, once as many are
+planned as are to be shown, or the bound is twice the best. Of those that remain, the ones whose
+bound is not below the best are excluded, the others left. Not planned either is a tile shape that
+is nowhere smaller than one that does not fit and cuts the tensors into as many tiles.
+
+Other processes plan the next ones ahead; each is still looked at in its turn, so the candidates,
+their order and their counts do not depend on it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import math
-import multiprocessing
-import signal
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
-from dataclasses import dataclass, replace
-from typing import Any, Final, TypeVar
+from concurrent.futures import BrokenExecutor, Executor, Future
+from dataclasses import replace
+from typing import Any, Final, Protocol
 
 import numpy as np
 
-from ascend_kernels.schedule.body_runs import body_runs
-from ascend_kernels.schedule.line_work import line_work
-from ascend_kernels.schedule.planner.cycle_bound import LATENCIES, CycleBound
-from ascend_kernels.schedule.planner.kernel_plan import planned_schedule
-from ascend_kernels.schedule.planner.tiles.tile_graph import KernelGraphs, PlanError
-from ascend_kernels.schedule.schedule import Schedule
-from ascend_kernels.schedule.simulated_cycles import simulated_cycles
-from ascend_kernels.schedule.task_times import MODEL, schedule_cycles, task_times
+from ascend_kernels.schedule.planner.cycle_bound import CycleBound
+from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError
+from ascend_kernels.schedule.simulated_cycles import LATENCIES, TASKS
+from ascend_kernels.schedule.time_limit import OutOfTimeError
 from pypto_cast.call_sites import Place, silenced
 from pypto_cast.kernel.fit import fit_report
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.kernel.tile_choice import (
-    MarkedTile,
     TileCall,
-    largest_extents,
-    marked_tile,
-    marked_tiles,
+    call_of,
     replaced_tiles,
+    tile_recording,
 )
-from pypto_cast.kernel.tuned_kernel import KernelCandidate, TunedKernel, by_line
+from pypto_cast.kernel.tuned_kernel import KernelCandidate, TunedKernel, tiles_text
 from pypto_cast.options.context import current
 from pypto_cast.report.text_format import plural
-from simulator.numbers.formats import Format
-from tiling.chips import Chip, chip_named
+from pypto_cast.tuning.candidate_plans import AXES, MARKS, CandidatePlans, Tiles, candidate_of
+from pypto_cast.tuning.records import PLANNED, Record, planned_record
+from pypto_cast.tuning.sweep.jobs import spawned_pool
 from tiling.grid import Shape
 from tiling.search import tiles_within
 
@@ -55,13 +55,25 @@ _MOST_FAILURES: Final = 200
 """Candidates that do not fit until a search without one that fits is given up."""
 _ALONE_SECONDS: Final = 2.0
 """Of a search that starts no process: about as long as one takes to start."""
-_MARKS: Final = 1 << 20
-"""Above every extent, so that a length in a graph names its call and axis."""
-_AXES: Final = 4
-_T = TypeVar("_T")
-Tiles = Mapping[Place, Shape]
 Progress = Callable[[int, int], None]
 """Is told how many candidates are done, of how many."""
+_UNFIT: Final = "not planned"
+_NO_CYCLES: Final = "no cycles"
+"""The outcomes of a candidate that has no figures."""
+
+
+class _NoCyclesError(Exception):
+    """The first candidate that fits has no cycles by the model that ranks."""
+
+
+class Kept(Protocol):
+    """Records by their keys that outlive a search, as `open_results` gives."""
+
+    def __contains__(self, key: str) -> bool: ...
+
+    def __getitem__(self, key: str) -> Record: ...
+
+    def add(self, record: Record) -> None: ...
 
 
 def tune_kernel(
@@ -74,6 +86,7 @@ def tune_kernel(
     processes: int = 1,
     progress: Progress | None = None,
     most: int = MOST_CANDIDATES,
+    kept: Kept | None = None,
 ) -> TunedKernel:
     """Tune a call of a kernel; see `Kernel.tune`.
 
@@ -81,95 +94,30 @@ def tune_kernel(
         kernel: stays as it is.
         arguments, named: of the call.
         top: candidates to show.
-        seconds: from then on no further candidate is planned once one fits.
+        seconds: once one fits, no further candidate is planned from then on, and the one that is
+            being planned is given up.
         processes: that plan, beside this one if more than 1, of a search of some seconds. They
             are spawned, which imports the script anew: it has to guard its main part.
         progress: is told of each candidate.
         most: candidates of a call.
+        kept: holds planned candidates of earlier searches, which are not planned again, and gets
+            those of this one as they come.
     """
     if isinstance(processes, bool) or not isinstance(processes, int) or processes < 1:
         raise ValueError(f"processes is their number, 1 or more; got {processes!r}")
     if isinstance(top, bool) or not isinstance(top, int) or top < 1:
         raise ValueError(f"top is the number of candidates to show, 1 or more; got {top!r}")
-    search = _Search(kernel, arguments, named, top, most, seconds, progress or _untold, processes)
+    is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
+    if not is_number or not seconds >= 0:
+        raise ValueError(f"seconds is a limit of time of 0 or more; got {seconds!r}")
+    told = progress or _untold
+    search = _Search(kernel, arguments, named, top, most, seconds, told, processes, kept)
     with silenced(), contextlib.closing(search):
         return search.tuned()
 
 
 def _untold(done: int, total: int) -> None:
     """The progress that nobody watches."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Plans:
-    """All that the plan of a candidate takes; it travels to other processes.
-
-    Attributes:
-        kernel, release, chip: that are planned for.
-        graphs: whose tile shapes are marked.
-        tensors: of the signature.
-        calls: by the number that marks name.
-    """
-
-    kernel: str
-    release: str
-    chip: Chip
-    graphs: KernelGraphs
-    tensors: Mapping[str, tuple[Format, Shape]]
-    calls: tuple[TileCall, ...]
-
-    def tile_of(
-        self, tiles: Mapping[Place, Sequence[_T]]
-    ) -> Callable[[Shape], tuple[_T | int, ...]]:
-        """Gives the tile shape in place of a marked one."""
-        by_call = [tiles.get(each.place, each.tile_shape) for each in self.calls]
-
-        def length(extent: int) -> _T | int:
-            if extent < _MARKS:
-                return extent
-            call, axis = divmod(extent - _MARKS, _AXES)
-            return by_call[call][axis]
-
-        return lambda marked: tuple(map(length, marked))
-
-    def replaced(self, tiles: Tiles) -> KernelGraphs:
-        """The graphs under other tile shapes, by place; a call that is not named keeps its own."""
-        tile_of = self.tile_of(tiles)
-        return replace(
-            self.graphs,
-            graphs=tuple(
-                replace(
-                    graph,
-                    nodes=tuple(
-                        replace(node, tile_shape=tile_of(node.tile_shape)) for node in graph.nodes
-                    ),
-                )
-                for graph in self.graphs.graphs
-            ),
-        )
-
-    def candidate(
-        self, tiles: Tiles, varied: int | None, bound: int, model: str
-    ) -> KernelCandidate | None:
-        """A candidate as planned; None where it has no cycles by the model.
-
-        Raises:
-            PlanError: it does not fit, or is not planned.
-        """
-        schedule = planned_schedule(
-            self.replaced(tiles),
-            self.tensors,
-            kernel=self.kernel,
-            release=self.release,
-            chip=self.chip,
-        )
-        by_line = {each.line: tiles.get(each.place, each.tile_shape) for each in self.calls}
-        return _made(schedule, dict(sorted(by_line.items())), varied, bound, model)
-
-
-def _start_process() -> None:
-    """The terminal sends Ctrl-C to workers too; the one that waits for them ends them."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 class _Search:
@@ -185,48 +133,56 @@ class _Search:
         seconds: float,
         progress: Progress,
         processes: int = 1,
+        kept: Kept | None = None,
     ) -> None:
         self._kernel, self._arguments, self._named = kernel, arguments, named
         self._top, self._most, self._progress = top, most, progress
-        with marked_tiles():
-            recorded, tensors = kernel._recorded_for_plan(arguments, named)
+        recording = tile_recording(kernel, arguments, named)
         self._name = kernel.signature.kernel
-        events = recorded.calls or []
-        tiles = [marked_tile(each) for each in events]
-        self._calls = tuple(dict.fromkeys(each.call for each in tiles if each is not None))
+        under = {each: recording.tensors_under(each.place) for each in recording.calls}
+        self._calls = tuple(each for each, tensors in under.items() if tensors is not None)
         if not self._calls:
             raise PlanError(
                 f"{self._name} calls no set_vec_tile_shapes before an operation; there is no tile "
                 "shape to choose"
             )
-        self._extents = {call.place: largest_extents(events, call.place) for call in self._calls}
+        self._under = {
+            each.place: tensors for each, tensors in under.items() if tensors is not None
+        }
+        calls = [call_of(each) for each in recording.events]
         marks = [
-            event if tile is None else _with_tile(event, self._mark(tile))
-            for event, tile in zip(events, tiles, strict=True)
+            _with_tile(event, self._mark(call)) if call in self._calls else event
+            for event, call in zip(recording.events, calls, strict=True)
         ]
-        self._plans = _Plans(
+        self._plans = CandidatePlans(
             kernel=self._name,
             release=current().release,
             chip=current().chip,
-            graphs=kernel._graphs_of(recorded, marks),
-            tensors=tensors,
+            graphs=kernel._graphs_of(recording.recorded, marks),
+            tensors=recording.tensors,
             calls=self._calls,
         )
-        self._bound = self._bound_by(MODEL)
         self._processes, self._began = processes, time.monotonic()
-        self._pool: ProcessPoolExecutor | None = None
+        self._pool: Executor | None = None
         self._ahead: dict[Shape, Future[KernelCandidate | None]] = {}
-        self._until = time.monotonic() + seconds
+        self._until = self._call_until = time.time() + seconds
+        self._kept = kept
+        self._taken, self._added = set[str](), set[str]()
+        self._digest = "" if kept is None else self._plans.digest
+        self._begin_with(TASKS)
+
+    def _begin_with(self, model: str) -> None:
+        """Begin the search that ranks by a model: nothing is looked at yet."""
+        self._drop()
         self._planned = self._excluded = self._not_fitting = self._alike = self._unknown = 0
-        self._model = MODEL
-
-    def _bound_by(self, model: str) -> CycleBound:
+        self._model, self._is_out_of_time = model, False
         extents = {name: shape for name, (_, shape) in self._plans.tensors.items()}
-        return CycleBound(self._plans.graphs, self._plans.chip.vector_cores, model, extents)
+        cores = self._plans.chip.vector_cores
+        self._bound = CycleBound(self._plans.graphs, cores, model, extents)
 
-    def _mark(self, tile: MarkedTile) -> Shape:
-        first = _MARKS + _AXES * self._calls.index(tile.call)
-        return tuple(range(first, first + len(tile)))
+    def _mark(self, call: TileCall) -> Shape:
+        first = MARKS + AXES * self._calls.index(call)
+        return tuple(range(first, first + len(self._under[call.place].extents)))
 
     def _bounds(self, place: Place, shapes: Sequence[Shape]) -> dict[Shape, int]:
         """The bound of each tile shape of a place; equal tiles of two calls may share work."""
@@ -248,38 +204,65 @@ class _Search:
             self._pool.shutdown(cancel_futures=True)
 
     def tuned(self) -> TunedKernel:
-        """Vary the tile shape of each place, then take the best of each together."""
+        """The candidates by the model "tasks"; where the first has no cycles, by "latencies"."""
+        try:
+            return self._ranked()
+        except _NoCyclesError:
+            self._begin_with(LATENCIES)
+            return self._ranked()
+
+    def _ranked(self) -> TunedKernel:
+        """Vary the tile shape of each place, then take the best of each together, and of others.
+
+        Each has an equal share of the time that is left.
+
+        Raises:
+            _NoCyclesError: the first candidate that fits has no cycles by the model.
+        """
         own = {each.place: each.tile_shape for each in self._calls}
         shapes = {
-            place: [*dict.fromkeys((tile, *self._shapes(place)))] for place, tile in own.items()
+            place: [*dict.fromkeys((tile, *self._shapes(place, tile)))]
+            for place, tile in own.items()
         }
-        count, done = 1 + sum(len(each) - 1 for each in shapes.values()), 0
+        count, done = 1 + sum(len(each) - 1 for each in shapes.values()), 1
         present = self._candidate({}, None)
-        found = [present] if present is not None else []
-        best: dict[Place, Shape] = {}
-        for place, all_of_it in shapes.items():
+        as_it_stands = [present] if present is not None else []
+        found = [*as_it_stands]
+        best, other = {**own}, {**own}
+        for number, (place, all_of_it) in enumerate(shapes.items()):
             others = all_of_it[1:]
+            self._call_until = time.time() + (self._until - time.time()) / (len(shapes) - number)
             varied = self._best_of(place, others, present, done, count)
             done += len(others)
             self._progress(done, count)
             found += varied
             if varied:
-                best[place] = min(varied, key=_order).tiles[place[1]]
-        if len(best) > 1 and len(found) > 1:
-            together = self._candidate(best, None)
-            count += 1
-            found += [together] if together is not None else []
+                best[place] = min((*as_it_stands, *varied), key=self._order).tiles[place[1]]
+                other[place] = min(varied, key=self._order).tiles[place[1]]
+        # Calls may have to change together; then none is better alone.
+        for tiles in (best, other) if best != other else (best,):
+            if sum(tile != own[place] for place, tile in tiles.items()) > 1:
+                count += 1
+                try:
+                    together = self._candidate(tiles, None, until=self._until)
+                    found += [together] if together is not None else []
+                except OutOfTimeError:
+                    self._is_out_of_time = True
+                self._progress(count, count)
         if not found:
             raise PlanError(self._least_bad())
         unique = {tuple(each.tiles.items()): each for each in reversed(found)}
-        ranked = sorted(unique.values(), key=_order)[: self._top]
+        ranked = sorted(unique.values(), key=self._order)[: self._top]
         ranked, notes = self._confirmed(ranked)
+        if self._model == LATENCIES:
+            notes.append(f"an opcode has no cycles by the model {TASKS}")
         looked_at = self._planned + self._excluded + self._not_fitting
         if count > looked_at:
-            notes.append(
-                f"{count - looked_at:,} candidates were left, whose bound is below the best; give "
-                "more seconds"
-            )
+            cure = f"after {_MOST_FAILURES} of a call that did not fit"
+            if self._is_out_of_time:
+                cure = "give more seconds"
+            left = plural(count - looked_at, "candidate")
+            notes.append(f"{left} left, whose bound is below the best; {cure}")
         if self._alike:
             notes.append(
                 f"{self._alike:,} are taken not to fit: a smaller tile that cuts the tensors into "
@@ -287,6 +270,8 @@ class _Search:
             )
         if self._unknown:
             notes.append(f"{self._unknown:,} fit and have no cycles by this model")
+        if earlier := len(self._taken - self._added):
+            notes.append(f"{earlier:,} were planned by an earlier search")
         combinations = math.prod(map(len, shapes.values()))
         if any(len(each) >= self._most for each in shapes.values()):
             notes.append(f"of a call's tile shapes at most {self._most:,} are candidates")
@@ -297,7 +282,7 @@ class _Search:
             model=self._model,
             files={each.line: each.file for each in self._calls},
             best=ranked[0].tiles,
-            candidates=tuple(_reasoned(ranked)),
+            candidates=tuple(_reasoned(ranked, self._plans.by_line({}))),
             present=present,
             looked_at=looked_at,
             combinations=combinations,
@@ -307,6 +292,12 @@ class _Search:
             left=count - looked_at,
             notes=tuple(notes),
         )
+
+    def _order(self, each: KernelCandidate) -> tuple[object, ...]:
+        """By cycles; of equal ones the kernel as it stands is first, then the longer last axis."""
+        axes = [-length for tile in each.tiles.values() for length in reversed(tile)]
+        is_other = each.tiles != self._plans.by_line({})
+        return each.cycles, is_other, each.tasks, axes
 
     def _least_bad(self) -> str:
         """The message of a search in which no candidate fits."""
@@ -324,10 +315,11 @@ class _Search:
             f"{report.ub_bytes:,} B, and {report.culprit} owns most of it"
         )
 
-    def _shapes(self, place: Place) -> list[Shape]:
-        shape, itemsize = self._extents[place]
-        unit = max(current().chip.block_bytes // itemsize, 1)
-        return tiles_within(shape, unit, current().chip.ub_bytes // itemsize, self._most)
+    def _shapes(self, place: Place, own: Shape) -> list[Shape]:
+        under, chip = self._under[place], current().chip
+        most_elems = chip.ub_bytes // chip.block_bytes * under.unit
+        found = tiles_within(under.extents, under.unit, most_elems, self._most)
+        return [each + own[len(each) :] for each in found]
 
     def _best_of(
         self,
@@ -338,12 +330,11 @@ class _Search:
         total: int,
     ) -> list[KernelCandidate]:
         """The candidates of a place, of which the best are planned, by their bound."""
-        model = self._model
         bounds = self._bounds(place, shapes)
         found: list[KernelCandidate] = []
         failed: dict[Shape, list[Shape]] = {}
         failures = 0
-        cuts = {each: tuple(map(_tiles, self._extents[place][0], each)) for each in shapes}
+        cuts = {each: tuple(map(_tiles, self._under[place].extents, each)) for each in shapes}
         ascending = sorted(shapes, key=lambda each: (bounds[each], math.prod(each), -each[-1]))
         # The smallest tile of those that cut the tensors into as many: it gives a best soon.
         firsts = {*{cuts[x]: x for x in sorted(shapes, key=math.prod, reverse=True)}.values()}
@@ -360,7 +351,8 @@ class _Search:
                 fitting = [each.cycles for each in (*found, *([present] if present else []))]
                 least = min(fitting, default=math.inf)
                 is_shown = len(found) >= self._top or bounds[shape] >= 2 * least
-                is_over = bool(fitting) and time.monotonic() > self._until
+                is_over = bool(self._planned) and time.time() > self._call_until
+                self._is_out_of_time |= is_over
                 if is_over or failures >= _MOST_FAILURES or (bounds[shape] >= least and is_shown):
                     self._excluded += sum(bounds[each] >= least for each in order[number:])
                     break
@@ -377,10 +369,15 @@ class _Search:
                         for each in order[number : number + 2 * self._processes]
                         if (bounds[each] < least or not is_shown) and not is_alike(each)
                     },
+                    self._call_until if self._planned else None,
                 )
-                made = self._candidate({place: shape}, place[1], bounds[shape])
-                if self._model != model:
-                    return self._best_of(place, shapes, None, done, total)
+                until = self._call_until if self._planned else None
+                try:
+                    made = self._candidate({place: shape}, place[1], bounds[shape], until)
+                except OutOfTimeError:
+                    self._is_out_of_time = True
+                    self._excluded += sum(bounds[each] >= least for each in order[number:])
+                    break
                 if made is not None:
                     found.append(made)
                 else:
@@ -389,20 +386,16 @@ class _Search:
             self._drop()
         return found
 
-    def _plan_ahead(self, place: Place, bounds: Mapping[Shape, int]) -> None:
+    def _plan_ahead(self, place: Place, bounds: Mapping[Shape, int], until: float | None) -> None:
         """Have processes plan the next candidates of a place, of these bounds."""
         if self._processes == 1 or time.monotonic() < self._began + _ALONE_SECONDS:
             return
-        if self._pool is None:  # not a fork: whoever shows the progress runs a thread
-            self._pool = ProcessPoolExecutor(
-                self._processes,
-                mp_context=multiprocessing.get_context("spawn"),
-                initializer=_start_process,
-            )
+        if self._pool is None:
+            self._pool = spawned_pool(self._processes)
         for shape, bound in bounds.items():
-            if shape not in self._ahead:
+            if shape not in self._ahead and not self._is_known({place: shape}):
                 self._ahead[shape] = self._pool.submit(
-                    self._plans.candidate, {place: shape}, place[1], bound, self._model
+                    self._plans.candidate, {place: shape}, place[1], bound, self._model, until
                 )
 
     def _drop(self) -> None:
@@ -411,20 +404,22 @@ class _Search:
         self._ahead.clear()
 
     def _candidate(
-        self, tiles: Tiles, varied: int | None, bound: int | None = None
+        self,
+        tiles: Tiles,
+        varied: int | None,
+        bound: int | None = None,
+        until: float | None = None,
     ) -> KernelCandidate | None:
         """The candidate as planned; None where it does not fit, or is not planned.
 
-        The first that is planned without cycles has all ranked by latencies.
+        Raises:
+            _NoCyclesError: it is the first that fits, and has no cycles by the model "tasks".
+            OutOfTimeError: it is not planned by the moment that `until` names.
         """
         if bound is None:
             bound = int(self._bound.of_all(self._plans.tile_of(tiles)))
-        ahead = self._ahead.pop(next(iter(tiles.values())), None) if len(tiles) == 1 else None
         try:
-            if ahead is None:
-                found = self._plans.candidate(tiles, varied, bound, self._model)
-            else:
-                found = ahead.result()
+            found = self._planned_once(tiles, varied, bound, until)
         except PlanError:
             self._not_fitting += 1
             return None
@@ -433,15 +428,54 @@ class _Search:
                 f"{self._name}: a process that plans has ended; a script that asks for processes "
                 "guards its main part by if __name__ == '__main__'"
             ) from None
-        if found is None and not self._planned:
-            self._model = LATENCIES
-            self._bound = self._bound_by(LATENCIES)
-            self._drop()
-            self._not_fitting = self._alike = 0
-            return self._candidate(tiles, varied)
+        if found is None and not self._planned and self._model == TASKS:
+            raise _NoCyclesError
         self._planned += 1
         self._unknown += found is None
         return found
+
+    def _key(self, tiles: Tiles) -> str:
+        """The digest by which a planned candidate is found again."""
+        by_call = [tiles.get(each.place, each.tile_shape) for each in self._calls]
+        text = json.dumps([self._digest, self._model, by_call])
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def _is_known(self, tiles: Tiles) -> bool:
+        return self._kept is not None and self._key(tiles) in self._kept
+
+    def _planned_once(
+        self, tiles: Tiles, varied: int | None, bound: int, until: float | None
+    ) -> KernelCandidate | None:
+        """The candidate as kept, as planned ahead, or as planned now, which is kept.
+
+        Raises:
+            PlanError: it does not fit, or is not planned.
+            OutOfTimeError: not by the moment that `until` names.
+        """
+        if self._kept is not None and self._is_known(tiles):
+            self._taken.add(self._key(tiles))
+            record = self._kept[self._key(tiles)]
+            if record["outcome"] == _UNFIT:
+                raise PlanError(_UNFIT)
+            shown = {"varied": varied, "tiles": self._plans.by_line(tiles)}
+            figures = [KernelCandidate(**{**each, **shown}) for each in record["planned"]]
+            return figures[0] if figures else None
+        ahead = self._ahead.pop(next(iter(tiles.values())), None) if len(tiles) == 1 else None
+        try:
+            if ahead is None:
+                found = self._plans.candidate(tiles, varied, bound, self._model, until)
+            else:
+                found = ahead.result()
+        except PlanError:
+            self._keep(tiles, _UNFIT, None)
+            raise
+        self._keep(tiles, _NO_CYCLES if found is None else PLANNED, found)
+        return found
+
+    def _keep(self, tiles: Tiles, outcome: str, found: KernelCandidate | None) -> None:
+        if self._kept is not None:
+            self._added.add(self._key(tiles))
+            self._kept.add(planned_record(self._key(tiles), outcome, found))
 
     def _confirmed(
         self, ranked: Sequence[KernelCandidate]
@@ -457,18 +491,20 @@ class _Search:
             try:
                 with replaced_tiles(tiles):
                     schedule = self._kernel.schedule(*self._arguments, **self._named)
-                found = _made(schedule, each.tiles, each.varied, each.least_cycles, self._model)
+                found = candidate_of(
+                    schedule, each.tiles, each.varied, each.least_cycles, self._model
+                )
             except ValueError as error:
-                notes.append(f"{by_line(each.tiles)} is left out: {error}")
+                notes.append(f"{tiles_text(each.tiles)} is left out: {error}")
                 continue
             if found is None:
                 continue
             if found != each:
-                notes.append(f"with {by_line(each.tiles)} the kernel runs other operations")
+                notes.append(f"with {tiles_text(each.tiles)} the kernel runs other operations")
             kept.append(found)
         if not kept:
             raise PlanError(f"{self._name}: {notes[0]}")
-        return sorted(kept, key=_order), notes
+        return sorted(kept, key=self._order), notes
 
 
 def _with_tile(event: Any, tile: Shape) -> Any:
@@ -479,84 +515,53 @@ def _tiles(extent: int, length: int) -> int:
     return -(-extent // length)
 
 
-def _made(
-    schedule: Schedule, tiles: Mapping[int, Shape], varied: int | None, bound: int, model: str
-) -> KernelCandidate | None:
-    """The figures of a schedule; None where it has no cycles by the model."""
-    tasks, busy, latencies = 0, 0, 0
-    cores = chip_named(schedule.chip).vector_cores
-    for place, runs in body_runs(schedule.steps, schedule.extents).items():
-        body = schedule.bodies[place]
-        count = sum(each.leaf is not None for each in body.tasks)
-        tasks += count
-        if model == LATENCIES:
-            times = task_times(schedule, body)
-            ends = [each.end_cycle for each in times]
-            latencies += (1 if runs is None else runs) * max(ends, default=0)
-            count = len({each.core for each in times if each.end_cycle > each.start_cycle})
-        busy = max(busy, min(count, cores))
-    cycles = latencies if model == LATENCIES else schedule_cycles(schedule).cycles
-    if cycles is None:
-        return None
-    leaves = Counter(each.leaf for body in schedule.bodies for each in body.tasks)
-    pipes: Counter[str] = Counter()
-    for number, leaf in enumerate(schedule.leaves):
-        for each in leaf.operations:
-            if each.flag is None:
-                known = each.latency if model == LATENCIES else simulated_cycles(each)
-                pipes[each.pipe] += leaves[number] * (known or 0)
-    ((pipe, pipe_cycles),) = pipes.most_common(1) or [("", 0)]
-    work = line_work(schedule.leaves, schedule.bodies)
-    return KernelCandidate(
-        rank=0,
-        varied=varied,
-        tiles=tiles,
-        cycles=cycles,
-        least_cycles=bound,
-        tasks=tasks,
-        leaves=len(schedule.leaves),
-        busy_cores=busy,
-        moved_bytes=sum(each.copied_bytes * each.tasks for each in work),
-        pipe=pipe,
-        pipe_cycles=pipe_cycles,
-        peak_ub_bytes=schedule.peak_ub_bytes,
-        needed_ub_bytes=schedule.needed_ub_bytes,
-    )
+def _reasoned(
+    ranked: Sequence[KernelCandidate], own: Mapping[int, Shape]
+) -> Iterator[KernelCandidate]:
+    """The candidates with their ranks, and the reason for each place.
 
-
-def _order(each: KernelCandidate) -> tuple[object, ...]:
-    """By cycles; of equal ones the longer last axis is first."""
-    axes = [-length for tile in each.tiles.values() for length in reversed(tile)]
-    return each.cycles, each.tasks, axes
-
-
-def _reasoned(ranked: Sequence[KernelCandidate]) -> Iterator[KernelCandidate]:
-    """The candidates with their ranks, and the reason for each place."""
+    Args:
+        ranked: the best first.
+        own: the tile shapes that the kernel sets.
+    """
     best = ranked[0]
     for rank, each in enumerate(ranked, start=1):
         other = best if rank > 1 else ranked[1] if len(ranked) > 1 else None
-        yield replace(each, rank=rank, reason=_reason(each, other, "1" if rank > 1 else "2"))
+        tie = "the longer last axis"
+        if other is not None and own in (each.tiles, other.tiles):
+            tie = "the one that the kernel sets"
+        elif other is not None and other.tasks != each.tasks:
+            tie = "that of fewer tasks"
+        reason = _reason(each, other, "1" if rank > 1 else "2", f"{tie} is first")
+        yield replace(each, rank=rank, reason=reason)
 
 
-def _reason(each: KernelCandidate, other: KernelCandidate | None, rank: str) -> str:
+def _reason(each: KernelCandidate, other: KernelCandidate | None, rank: str, tie: str) -> str:
     words = f"{plural(each.tasks, 'task')} on {plural(each.busy_cores, 'core')}"
     if other is None:
         return f"{words}; no other candidate was planned"
     apart = each.cycles - other.cycles
-    against = f"{abs(apart):,} cycles {'more' if apart > 0 else 'less'} than" if apart else "as"
+    than = f"{plural(abs(apart), 'cycle')} {'more' if apart > 0 else 'less'} than"
+    against = than if apart else "as"
     causes = [
-        (mine / max(theirs, 1), f"{mine:,} {name} instead of {theirs:,}")
-        for name, mine, theirs in (
-            ("tasks", each.tasks, other.tasks),
-            ("bytes moved", each.moved_bytes, other.moved_bytes),
-            (f"cycles of {each.pipe}", each.pipe_cycles, other.pipe_cycles),
+        (mine / max(theirs, 1), f"{plural(mine, *nouns)} instead of {theirs:,}")
+        for nouns, mine, theirs in (
+            (("task",), each.tasks, other.tasks),
+            (("byte moved", "bytes moved"), each.moved_bytes, other.moved_bytes),
+            (
+                (f"cycle of {each.pipe}", f"cycles of {each.pipe}"),
+                each.pipe_cycles,
+                other.pipe_cycles,
+            ),
         )
         if mine != theirs
     ]
     if each.busy_cores != other.busy_cores:
-        text = f"{each.busy_cores} busy cores instead of {other.busy_cores}"
+        text = f"{plural(each.busy_cores, 'busy core')} instead of {other.busy_cores}"
         causes.append((other.busy_cores / max(each.busy_cores, 1), text))
-    causes.sort(reverse=apart > 0)  # what decides is what differs most in this sense
-    because = ", ".join(text for _, text in causes)
-    because = because or ("other leaves" if apart else "the longer last axis is first")
+    causes.sort(reverse=apart > 0)  # the one that differs most in this sense decides
+    because = ", ".join(text for ratio, text in causes if (ratio > 1) == (apart > 0))
+    because = because or "other leaves"
+    if not apart:
+        because = tie
     return f"{words}; {against} place {rank}: {because}"

@@ -9,11 +9,13 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from pypto_cast.kernel.tuned_kernel import TunedKernel
+from pypto_cast.kernel.tuned_kernel import KernelCandidate, TunedKernel
 from tiling.chips import Chip
 from tiling.ranking import Candidate, TuningResult
 
 Record = dict[str, Any]
+PLANNED: Final = "planned"
+"""The outcome of a candidate that has figures."""
 _Expected = type | list[Any] | Mapping[str, Any]
 """The kind of a field: a type of JSON, a list of a kind, or fields with their kinds."""
 
@@ -84,6 +86,17 @@ _KERNEL_CANDIDATE: Final[Mapping[str, _Expected]] = {
     "needed_ub_bytes": int,
     "reason": str,
 }
+_PLANNED: Final[Mapping[str, _Expected]] = {
+    **{key: kind for key, kind in _KERNEL_CANDIDATE.items() if kind is int},
+    "moved_bytes": int,
+    "pipe": str,
+    "pipe_cycles": int,
+}
+_PLANNED_RECORD: Final[Mapping[str, _Expected]] = {
+    "key": str,
+    "outcome": str,
+    "planned": [_PLANNED],
+}
 COLUMNS: Final = (*_ASKED, *_CANDIDATE, *_FOUND)
 """Of the CSV: one row per candidate, the best of a job first."""
 _RECORD: Final[Mapping[str, _Expected]] = {
@@ -142,6 +155,12 @@ def kernel_record(key: str, asked: object, found: TunedKernel) -> Record:
     }
 
 
+def planned_record(key: str, outcome: str, found: KernelCandidate | None) -> Record:
+    """The record of a candidate that a search planned: its outcome, and its figures if any."""
+    figures = [] if found is None else [_fields(_PLANNED, found)]
+    return {"key": key, "outcome": outcome, "planned": figures}
+
+
 def _fields(kinds: Mapping[str, _Expected], *holders: object) -> Record:
     """The attributes of these names, each of the first holder that has it, as JSON takes them."""
     return {
@@ -160,6 +179,10 @@ def _plain(value: object) -> object:
 
 def record_fault(read: object) -> str:
     """Say where something read from JSON is not as a record is; empty if it is one."""
+    if isinstance(read, dict) and "outcome" in read:
+        fault = _fault(read, _PLANNED_RECORD, "")
+        is_other = not fault and len(read["planned"]) != (read["outcome"] == PLANNED)
+        return "planned is not as outcome says" if is_other else fault
     fault = _fault(read, _KERNEL_RECORD if _is_of_a_kernel(read) else _RECORD, "")
     if not fault and isinstance(read, dict) and not read["candidates"]:
         return "candidates is empty"

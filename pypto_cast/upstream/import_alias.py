@@ -21,7 +21,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Final, NoReturn
 
-from pypto_cast.unsupported import unknown_name
+from pypto_cast.missing_names import unknown_name
 
 NAME: Final = "pypto"
 _OURS: Final = "pypto_cast"
@@ -36,7 +36,7 @@ def module_getattr(module: str) -> tuple[list[str], Callable[[str], NoReturn]]:
     _DISPLAY_NAMES[module] = _DISPLAY_NAMES[displayed] = displayed
 
     def missing(name: str) -> NoReturn:
-        raise AttributeError(unknown_name(name, displayed))
+        raise AttributeError(unknown_name(name, displayed, dir(sys.modules[module])))
 
     return [], missing
 
@@ -48,7 +48,9 @@ class _MissingNameFinder(importlib.abc.MetaPathFinder):
         owner, _, name = fullname.rpartition(".")
         if owner in _DISPLAY_NAMES and not name.startswith("__"):
             # Not the full name: with that, Python would take the name for an optional submodule.
-            raise ModuleNotFoundError(unknown_name(name, _DISPLAY_NAMES[owner]), name=name)
+            known = dir(sys.modules[owner])
+            text = unknown_name(name, _DISPLAY_NAMES[owner], known)
+            raise ModuleNotFoundError(text, name=name)
         return None
 
 
@@ -56,12 +58,14 @@ sys.meta_path.append(_MissingNameFinder())
 
 
 MODULES: Final[Mapping[str, str]] = {
+    "error": "pypto_cast.error",
     "experimental": "pypto_cast.upstream.experimental",
     "frontend": "pypto_cast.frontend",
     "operation": "pypto_cast.upstream.operation",
     "platform": "pypto_cast.platform",
     "pypto_impl": "pypto_cast.upstream.pypto_impl",
     "runtime": "pypto_cast.upstream.runtime",
+    "symbolic_scalar": "pypto_cast.tensors.symbolic",
 }
 """By upstream's name."""
 
@@ -102,7 +106,8 @@ class _PyptoFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             return ModuleSpec(NAME, self)
         if fullname.startswith(f"{NAME}."):
             name = fullname.removeprefix(f"{NAME}.")
-            raise ModuleNotFoundError(unknown_name(name, _OURS), name=fullname)
+            text = unknown_name(name, _OURS, (*MODULES, *dir(sys.modules[_OURS])))
+            raise ModuleNotFoundError(text, name=fullname)
         return None
 
 

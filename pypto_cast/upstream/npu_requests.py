@@ -25,6 +25,8 @@ from tiling.chips import DEFAULT_CHIP
 _DEVICE: Final = re.compile(r"npu(:[0-9]+)?")
 _DEVICE_VARIABLE: Final = "TILE_FWK_DEVICE_ID"
 """Upstream's drivers read the number of the device from it, and end where it is not set."""
+_SOC_VERSION: Final = 220
+"""torch_npu's number of the Ascend910B1, the default chip; of the 950 it is 260."""
 _ABSENT: Final = object()
 
 
@@ -193,6 +195,7 @@ def _torch_npu() -> Any:
         setattr(device, name, lambda *_, **__: None)
     vars(device).update(is_available=lambda: True, device_count=lambda: 1, current_device=lambda: 0)
     vars(device).update(config=SimpleNamespace(), get_device_name=lambda *_: DEFAULT_CHIP.name)
+    vars(device).update(get_soc_version=lambda: _SOC_VERSION)
     layout = Enum("layout", {"ND": 2, "FRACTAL_NZ": 29})
     vars(module).update(npu=device, npu_format_cast=_identity, Format=layout)
     return module

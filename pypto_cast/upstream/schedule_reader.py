@@ -32,7 +32,15 @@ def read_schedule(folder: str | os.PathLike[str], kernel: str | None = None) -> 
         cannot be executed and leaves of the cube are in it; `Schedule.not_executed` names them.
 
     Raises:
-        ValueError: no dump, several kernels without a name, or a file that is cut short, of another
-            version, too large or otherwise not as upstream writes it; names the file.
+        TypeError: the folder is no path, or the kernel no text.
+        ValueError: an empty path, no dump, several kernels without a name, or a file that is cut
+            short, of another version, too large or otherwise not as upstream writes it; names the
+            file.
     """
+    if not isinstance(folder, (str, os.PathLike)):
+        raise TypeError(f"a folder is a path, not {folder!r}")
+    if not os.fspath(folder):
+        raise ValueError("the folder of a dump is wanted, not an empty path; '.' is this one")
+    if kernel is not None and not isinstance(kernel, str):
+        raise TypeError(f"kernel is the name of one, not {kernel!r}")
     return with_notebook(read_dump(Path(folder), _FORMATS, release=RELEASE, kernel=kernel))

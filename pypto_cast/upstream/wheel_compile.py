@@ -7,13 +7,15 @@ The user's file is run where it is, in a process with limits of time and memory 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,11 +31,17 @@ from pypto_cast.unfinished import held_back, place, unfinished
 SECONDS: Final = 180
 MEMORY_BYTES: Final = 16 << 30
 _MOST_PRINTED_BYTES: Final = 1 << 24
+_LEAST_FREE_BYTES: Final = 1 << 16
+"""Left where a dump was written; with less it is not known to be whole: upstream says no word."""
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+_NO_SPACE: Final = "no space is left there"
 _NO_WHEEL: Final = re.compile(r"^pypto-cast: (.*)$", re.M)
 """The line that the driver prints where the environment cannot compile."""
 _RECORDED: Final = re.compile(r"^ERROR:root:Record function \S+ failed: (.*)$", re.M)
 _PASS_FAILED: Final = "Run pass failed"
 """The line that is printed where a pass refuses the kernel; the reason is in the log alone."""
+_OF_SYMBOLS: Final = ("INT32_MAX", "Cannot convert symbols to int")
+"""In the errors of operations on a tensor with an open length, of which they say no word."""
 _LOGGED: Final = re.compile(r"^\[ERROR\] .*?\[PASS\]:(?:\[[^]]*\]:)?[ \t]*(.*\S)", re.M)
 _LOGS: Final = "ascend/log/debug/plog/*.log"
 _DRIVER: Final = """
@@ -99,6 +107,7 @@ def compile_kernel(
     python: str,
     seconds: int = SECONDS,
     others: Mapping[str, Any] | None = None,
+    dynamic: Sequence[str] = (),
     more_files: Sequence[str] = (),
 ) -> None:
     """Compile a kernel with upstream's wheel and keep the passes that a schedule is read from.
@@ -111,13 +120,18 @@ def compile_kernel(
         python: the interpreter of an environment with the wheel and torch.
         seconds: the limit of time.
         others: numbers for parameters that are no tensors, by name.
+        dynamic: the arguments that have a DYNAMIC dimension, which an error may be about.
         more_files: patterns of files in upstream's dump that are kept besides.
 
     Raises:
+        ValueError: an empty `python`.
         WheelError: no passes were left; the first error that upstream wrote.
         FileExistsError: the output is there.
-        OSError: it cannot be made there; before anything is compiled.
+        OSError: it cannot be made there, before anything is compiled; or no space is left, there
+            or in the folder of temporary files, which it names.
     """
+    if not python:
+        raise ValueError("name the interpreter of an environment with the wheel: --python PATH")
     target = Path(os.path.abspath(output))
     if os.path.lexists(target):
         raise FileExistsError(f"{output} exists; name a folder that does not")
@@ -135,7 +149,12 @@ def compile_kernel(
         "tensors": list(tensors),
         "others": dict(others or {}),
     }
-    with unfinished(target) as making, tempfile.TemporaryDirectory() as name:
+    with (
+        _space_in(target),
+        unfinished(target) as making,
+        _space_in(Path(tempfile.gettempdir())),
+        tempfile.TemporaryDirectory() as name,
+    ):
         folder = Path(name)
         # It runs in another folder, so that a path is made whole; a symlink stays one: a venv's is.
         interpreter = os.path.abspath(python) if os.path.dirname(python) else python
@@ -147,12 +166,32 @@ def compile_kernel(
                 f"{python}: {found[1]}; name the interpreter of an environment with "
                 f"pypto=={RELEASE} and torch: --python PATH"
             )
+        if shutil.disk_usage(folder).free < _LEAST_FREE_BYTES:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         if dump is None or not list(dump.glob(f"{LAST_PASS}/After_*_LEAF_*")):
             if code is None:
                 raise WheelError(f"upstream's compiler did not end within {seconds} s")
-            raise WheelError(f"{file}: {kernel}: {_first_error(printed, code, folder)}")
-        _keep(dump, making / "dump", {f"{folder}/": "", f"{root}/": ""}, more_files)
-        place(making / "dump", target, replace=False)
+            said = _first_error(printed, code, folder)
+            if dynamic and any(each in said for each in _OF_SYMBOLS):
+                said += (
+                    f"; DYNAMIC dimensions of {', '.join(dynamic)}: upstream takes no such operand"
+                )
+                said += ", whatever its shape: compute on views in a loop"
+            raise WheelError(f"{file}: {kernel}: {said}")
+        with _space_in(target):
+            _keep(dump, making / "dump", {f"{folder}/": "", f"{root}/": ""}, more_files)
+            place(making / "dump", target, replace=False)
+
+
+@contextlib.contextmanager
+def _space_in(path: Path) -> Iterator[None]:
+    """Let the error of a full disk, which has no path of its own, name this one."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _FULL or (error.strerror or "").startswith(_NO_SPACE):
+            raise
+        raise OSError(error.errno, f"{_NO_SPACE}: {error.strerror}", os.fspath(path)) from None
 
 
 def _run(command: Sequence[str], folder: Path, seconds: int) -> tuple[str, int | None]:

@@ -39,7 +39,6 @@ operands.
 """
 
 from simulator.arithmetic.casts import cast as cast
-from simulator.arithmetic.cube import matmul as matmul
 from simulator.arithmetic.evaluation import evaluate as evaluate
 from simulator.arithmetic.interval import Enclosure as Enclosure
 from simulator.arithmetic.interval import Interval as Interval
@@ -47,6 +46,8 @@ from simulator.arithmetic.interval import join_arrays as join_arrays
 from simulator.arithmetic.operation import Fidelity as Fidelity
 from simulator.arithmetic.operation import Operation as Operation
 from simulator.arithmetic.reduction import reduce as reduce
+from simulator.arithmetic.reduction import sum_of_tiles as sum_of_tiles
+from simulator.arithmetic.reduction_order import Tiles as Tiles
 from simulator.arithmetic.table import OPERATIONS as OPERATIONS
 from simulator.arithmetic.trust import ASSUME_CUBE_HF32 as ASSUME_CUBE_HF32
 from simulator.arithmetic.trust import ASSUME_CUBE_RNE as ASSUME_CUBE_RNE

@@ -26,8 +26,20 @@ from simulator.arithmetic.trust import (
     Trust,
 )
 from simulator.corrections import ElementStep
-from simulator.numbers.convert import INF_NAN, Conversion, values_of
-from simulator.numbers.formats import BF16, FP16, FP32, Codes, FloatFormat, Format, IntFormat
+from simulator.numbers.convert import INF_NAN, SATURATE, Conversion, values_of
+from simulator.numbers.formats import (
+    BF16,
+    E4M3FN,
+    E5M2,
+    FP16,
+    FP32,
+    HF8,
+    Codes,
+    FloatFormat,
+    Format,
+    IntFormat,
+)
+from simulator.numbers.literals import number_of
 from simulator.numbers.rounding import RoundMode
 
 _PIECE_ELEMS: Final = 1 << 16
@@ -103,9 +115,13 @@ def _overflow_is_judged(step: ElementStep) -> bool:
 
 
 def _largest_for_infinity(step: ElementStep, codes: Codes, results: Codes) -> Codes:
-    """The largest number for each infinity that comes from a finite number."""
+    """The largest number for each infinity, or NaN for want of one, from a finite number."""
     dst = step.dst
     assert isinstance(dst, FloatFormat)
+    if dst.inf_code is None:
+        assert isinstance(step, Conversion)
+        clamped = _saturated(step, codes)
+        return np.where(_is_special(codes, step.src), results, clamped)
     overflows = (_magnitude(results, dst) == dst.inf_code) & ~_is_special(codes, step.src)
     return np.where(overflows, results - results.dtype.type(1), results)
 
@@ -117,7 +133,8 @@ def _infinity_beyond(step: ElementStep, codes: Codes, results: Codes) -> Codes:
     if not isinstance(src, FloatFormat) or src.exp_bits <= dst.exp_bits:
         return results
     assert dst.inf_code is not None
-    beyond = (dst.inf_code >> dst.man_bits) - dst.bias + src.bias << src.man_bits
+    largest = number_of(dst.max_code, dst).magnitude
+    beyond = int(largest).bit_length() + src.bias << src.man_bits
     overflows = (_magnitude(codes, src) >= beyond) & ~_is_special(codes, src)
     sign = results & dst.code_dtype.type(dst.sign_code)
     return np.where(overflows, sign | dst.code_dtype.type(dst.inf_code), results)
@@ -127,11 +144,29 @@ def _is_special(codes: Codes, fmt: Format) -> np.ndarray:
     """Finds infinities and NaNs."""
     if not isinstance(fmt, FloatFormat):
         return np.zeros(codes.shape, np.bool_)
-    return np.asarray(_magnitude(codes, fmt) > fmt.max_code)
+    magnitude = _magnitude(codes, fmt)
+    if fmt.dots:
+        return np.asarray((magnitude == fmt.inf_code) | (codes == fmt.sign_code))
+    return np.asarray(magnitude > fmt.max_code)
+
+
+_SMALL_FLOATS: Final = (E5M2, E4M3FN, HF8)
+"""Destinations of 8 bits that CTRL[48] saturates."""
 
 
 def _has_float_modes(step: ElementStep) -> bool:
     return _is_cast_to_float(step) and step.dst in (FP16, BF16) and _overflow_is_judged(step)
+
+
+def _has_small_float_modes(step: ElementStep) -> bool:
+    if not isinstance(step, Conversion) or step.dst not in _SMALL_FLOATS:
+        return False
+    return isinstance(step.src, FloatFormat) and step.policy == INF_NAN
+
+
+def _saturated(step: ElementStep, codes: Codes) -> Codes:
+    assert isinstance(step, Conversion)
+    return dataclasses.replace(step, policy=SATURATE).reference(codes)
 
 
 def _in_saturation_mode(step: ElementStep, codes: Codes, results: Codes) -> Codes:
@@ -147,7 +182,7 @@ def _in_saturation_mode(step: ElementStep, codes: Codes, results: Codes) -> Code
 def _may_be_nan(step: ElementStep) -> bool:
     if not (isinstance(step.src, FloatFormat) and isinstance(step.dst, FloatFormat)):
         return False
-    return step.dst.inf_code is not None
+    return step.dst.inf_code is not None and not step.dst.nan_is_negative_zero
 
 
 def _other_nan(step: ElementStep, codes: Codes, results: Codes) -> Codes:
@@ -160,7 +195,8 @@ def _other_nan(step: ElementStep, codes: Codes, results: Codes) -> Codes:
 
 
 def _reads_floats(step: ElementStep) -> bool:
-    return isinstance(step, Conversion) and isinstance(step.src, FloatFormat)
+    """The smallest numbers of a tapered format are written out in its rule."""
+    return isinstance(step, Conversion) and isinstance(step.src, FloatFormat) and not step.src.dots
 
 
 def _flushed(step: ElementStep, codes: Codes) -> Codes:
@@ -172,7 +208,8 @@ def _flushed(step: ElementStep, codes: Codes) -> Codes:
 
 def _least_normal(src: FloatFormat, dst: Format) -> int:
     """The code in the source of the least number that is normal there and in the destination."""
-    emin = max(src.emin, dst.emin) if isinstance(dst, FloatFormat) else src.emin
+    is_float = isinstance(dst, FloatFormat) and not dst.dots
+    emin = max(src.emin, dst.emin) if is_float and isinstance(dst, FloatFormat) else src.emin
     return emin + src.bias << src.man_bits
 
 
@@ -239,6 +276,12 @@ CAST_RULES: Final = (
         gives=_in_saturation_mode,
     ),
     ChosenRule(
+        assumption=ASSUME_INF_NAN_MODE,
+        otherwise="were it saturation mode",
+        concerns=_has_small_float_modes,
+        gives=lambda step, codes, results: _saturated(step, codes),
+    ),
+    ChosenRule(
         assumption=ASSUME_SIGN_OF_ZERO,
         otherwise="were it +0",
         concerns=_keeps_zeros,
@@ -281,6 +324,8 @@ def _concerned(conversion: Conversion, codes: Codes) -> npt.NDArray[np.bool_]:
         values = values_of(codes, src)
         limit = min(int(values_of(np.array([dst.max_code], dst.code_dtype), dst)[0]), src.max)
         return np.asarray((values > limit) | (values < -limit))
+    if src.dots:
+        return _is_special(codes, src)
     least, most = _least_normal(src, dst), src.max_code + 1
     if isinstance(dst, FloatFormat) and _can_overflow(conversion):
         back = dataclasses.replace(conversion, src=dst, dst=src, mode=RoundMode.RINT)

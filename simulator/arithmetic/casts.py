@@ -6,6 +6,7 @@ conversions. Three things are not: low bits that are kept of an integer, truth, 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -41,6 +42,7 @@ from simulator.arithmetic.trust import DEFAULT, Trust, choice_bits, own_cause
 from simulator.corrections import NO_CORRECTIONS, Corrections
 from simulator.numbers import float_environment, result_memory
 from simulator.numbers.convert import INF_NAN, Conversion, codes_of, values_of
+from simulator.numbers.engines import Engine
 from simulator.numbers.formats import BOOL, INT64, FloatFormat, Format, IntFormat
 
 Convert = Callable[[tuple[Conversion, ...], Array], Array]
@@ -55,6 +57,7 @@ def cast(
     exact: bool = False,
     threads: int = 1,
     corrections: Corrections = NO_CORRECTIONS,
+    engine: Engine = "auto",
 ) -> Enclosure:
     """Apply a chain of conversions.
 
@@ -72,10 +75,28 @@ def cast(
         threads: how many threads to share the work among.
         corrections: what a measured device converts in its own way. Where greater numbers do not
             give greater results, open elements may be anything.
+        engine: as for `evaluate`, of casts that wait with operations; "auto" runs all others.
 
     Returns:
         Values of the last destination format, C-contiguous.
     """
+    from simulator.arithmetic.native import operation_nodes as native
+
+    doubted = [doubted_rules(each, trust) for each in conversions]
+    names_choices = trust.names_choices and any(doubted)
+    if not ((any(doubted) and not names_choices) or exact or corrections.touch(conversions)):
+        again = functools.partial(
+            cast, conversions, trust=trust, cause=cause, threads=threads, engine="numpy"
+        )
+        waiting = native.waiting_cast(
+            *(conversions, operand, again),
+            names_choices=names_choices,
+            engine=engine,
+            threads=threads,
+        )
+        if waiting is not None:
+            return waiting
+    is_plain = operand.interval is None and not any(doubted)
 
     def convert(chain: tuple[Conversion, ...], values: Array) -> Array:
         dst = chain[-1].dst
@@ -84,8 +105,7 @@ def cast(
         return values_of(codes, dst).reshape(values.shape)
 
     values = convert(conversions, operand.values)
-    doubted = [doubted_rules(each, trust) for each in conversions]
-    if operand.interval is None and not any(doubted):
+    if is_plain:
         return Enclosure(values=values)
     with float_environment.quiet():
         interval = operand.interval or exactly(operand.values)
@@ -185,8 +205,10 @@ def _given_otherwise(
     )
     other = Bounds(low=low, high=high, nan=result.nan)
     if ends.nan is not None and isinstance(src, FloatFormat) and isinstance(dst, FloatFormat):
-        nans = (codes_of(nan_value(fmt).reshape(1), fmt) for fmt in (src, dst))
-        of_nan = rule.gives(conversion, *nans)
+        source = codes_of(nan_value(src).reshape(1), src)
+        has_nan = dst.nan_code is not None
+        got = codes_of(nan_value(dst).reshape(1), dst) if has_nan else conversion.reference(source)
+        of_nan = rule.gives(conversion, source, got)
         other = _with_number(other, ends.nan, values_of(of_nan, dst), dst)
     return _hull(result, other, dst)
 

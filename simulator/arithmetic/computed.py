@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -20,6 +20,10 @@ from simulator.numbers import elementwise, float_environment
 from simulator.numbers.convert import INF_NAN, SATURATE, Conversion, codes_of
 from simulator.numbers.formats import BF16, BOOL, FP16, FP32, FloatFormat, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
+
+if TYPE_CHECKING:  # the native executor is loaded when it is first used
+    from simulator.arithmetic.native.executor_library import Executor
+    from simulator.arithmetic.native.node_program import Node
 
 _WIDEN: Final = {
     fmt: (Conversion(src=fmt, dst=FP32, mode=RoundMode.RINT, policy=INF_NAN),)
@@ -60,6 +64,47 @@ def unequal(a: Array, b: Array, *, out: Array) -> None:
     np.logical_or(out, np.greater(a, b), out=out)
 
 
+def signbit(a: Array, *, out: Array) -> None:
+    """Below +0 in total order; NaN has no sign."""
+    if a.dtype.kind != "f":
+        np.less(a, 0, out=out)
+        return
+    np.signbit(a, out=out)
+    np.logical_and(out, a == a, out=out)
+
+
+def gcd(a: Array, b: Array, *, out: Array) -> None:
+    """Euclid's algorithm as C++ runs it in the dtype: the least integer is its own magnitude."""
+    a, b = np.broadcast_arrays(a, b)
+    a, b = (np.where(x < 0, np.subtract(x.dtype.type(0), x), x) for x in (a, b))
+    while (live := b != 0).any():
+        rest = np.fmod(a, b, out=np.zeros_like(a), where=live)
+        a, b = np.where(live, b, a), np.where(live, rest, b)
+    np.copyto(out, a)
+
+
+def power(a: Array, b: Array, *, out: Array) -> None:
+    """Integer powers in INT32, which wrap; 0 of negative exponents but of 1 and -1."""
+    base, exponent = (x.astype(np.int64) for x in np.broadcast_arrays(a, b))
+    is_negative = exponent < 0
+    total, left = np.ones_like(base), np.where(is_negative, exponent & 1, exponent)
+    power = base.copy()
+    while left.any():
+        total = np.where(left & 1, total * power, total).astype(np.int32).astype(np.int64)
+        power = (power * power).astype(np.int32).astype(np.int64)
+        left >>= 1
+    total[is_negative & (np.abs(base) != 1)] = 0
+    np.copyto(out, total, casting="unsafe")
+
+
+def floor_div(a: Array, b: Array, *, out: Array) -> None:
+    """Integer quotients rounded down, -1 by 0 as INT32 is divided, where 0 by 0 is 0."""
+    a, b = np.broadcast_arrays(a, b)
+    quotient = np.full_like(a, -1)
+    np.floor_divide(a, b, out=quotient, where=b != 0)
+    np.copyto(out, quotient)
+
+
 def select(condition: Array, a: Array, b: Array, *, out: Array) -> None:
     """`a` where the condition is true, else `b`, bit for bit."""
     np.copyto(out, b)
@@ -87,6 +132,7 @@ def compute(
     *,
     inf_nan_mode: bool,
     any_nan: bool = False,
+    executor: Executor | None = None,
 ) -> None:
     """Compute a piece of an operation's values.
 
@@ -101,8 +147,11 @@ def compute(
         out: values of the result, contiguous.
         inf_nan_mode: the default float mode; else saturation mode.
         any_nan: a NaN result may be any that numpy gives.
+        executor: that has the operation in this format and mode; None: numpy.
     """
-    if operation.copies:
+    if executor is not None:
+        native_node(executor, operation, operands, fmt, out.shape).computed(out)
+    elif operation.copies:
         condition, *branches = operands
         select(condition, *(x.view(fmt.code_dtype) for x in branches), out=out.view(fmt.code_dtype))
     elif fmt is FP16:
@@ -115,6 +164,22 @@ def compute(
         operation.function(*operands, out=out)
         if isinstance(fmt, FloatFormat) and not (operation.gives_truth or any_nan):
             unify_nan(out, fmt)
+
+
+def native_node(
+    executor: Executor,
+    operation: Operation,
+    operands: Sequence[Node | Array],
+    fmt: Format,
+    shape: tuple[int, ...],
+    *,
+    threads: int = 1,
+) -> Node:
+    """An operation that the native executor has; see `node_of`."""
+    from simulator.arithmetic.native.operation_nodes import node_of
+
+    table = functools.partial(_fp16_table, operation, True)
+    return node_of(executor, operation, operands, fmt, shape, table, threads=threads)
 
 
 def unify_nan(out: Array, fmt: FloatFormat) -> None:

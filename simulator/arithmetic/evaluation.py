@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
-from typing import Any, Final
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from simulator.arithmetic.computed import compute
+from simulator.arithmetic.computed import compute, native_node
 from simulator.arithmetic.interval import (
     Bounds,
     Choices,
@@ -31,7 +31,11 @@ from simulator.arithmetic.total_order import Bools, same_code
 from simulator.arithmetic.trust import ASSUME_INF_NAN_MODE, DEFAULT, Causes, Trust, choice_bits
 from simulator.arithmetic.widen import Widening, saturated
 from simulator.numbers import float_environment, result_memory
-from simulator.numbers.formats import BOOL, FP16, Format, IntFormat
+from simulator.numbers.engines import Engine
+from simulator.numbers.formats import BOOL, FP16, FP32, Format, IntFormat
+
+if TYPE_CHECKING:  # the native executor is loaded when it is first used
+    from simulator.arithmetic.native.executor_library import Executor
 
 _FEW: Final = 8
 """Causes are found for the open elements alone where at most one of so many is open."""
@@ -193,6 +197,8 @@ def evaluate(
     trust: Trust = DEFAULT,
     inf_nan_mode: bool = True,
     cause: int = 0,
+    engine: Engine = "auto",
+    threads: int = 1,
 ) -> Enclosure:
     """Evaluate an elementwise operation.
 
@@ -207,6 +213,9 @@ def evaluate(
         inf_nan_mode: the default float mode; else saturation mode, in which FP16 results that are
             infinite become the largest number and NaN becomes +0, and integer sums clamp.
         cause: the caller's index of this operation, for elements that it leaves open.
+        engine: "auto" takes the native executor where it has the operation; "numpy" never. The
+            bits are the same.
+        threads: that share native work, at most.
 
     Returns:
         Values of `fmt`'s dtype (BOOL's for a truth) and of the broadcast shape, C-contiguous, with
@@ -215,16 +224,88 @@ def evaluate(
     Raises:
         ValueError: operands that the row or the format does not have.
         RuntimeError: this thread does not round to nearest or flushes subnormal numbers.
+
+    Warns:
+        EngineWarning: the native executor cannot run here; see `executor_for`.
     """
+    from simulator.arithmetic.native import operation_nodes as native
+    from simulator.arithmetic.native import small_programs
+
     require_default_environment()
-    _check(operation, operands, fmt)
-    wanted = np.broadcast_shapes(*(x.values.shape for x in operands))
+    executor = native.executor_for(engine)
+    dtypes = tuple([x.dtype for x in operands])
+    widening, is_native = _widening(operation, fmt, dtypes, trust, inf_nan_mode, executor)
+    if not is_native:
+        executor = None
+    shapes = {x.shape for x in operands}
+    wanted = shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes)
     shape = wanted or (1,)  # numpy makes numbers of arrays without dimensions
+    is_exact = widening.is_none and not any(map(native.may_be_open, operands))
+    is_small = executor is not None and bool(wanted) and small_programs.are_few(shape, operands)
+    if executor and is_exact:
+        make = partial(native_node, executor, operation, fmt=fmt, shape=shape, threads=threads)
+        if is_small:
+            values = small_programs.values_of(executor, operation, operands, fmt, shape, make)
+            if values is not None:
+                return Enclosure(values=values)
+        node = make(list(map(native.operand_of, operands)))
+        return (
+            native.enclosure_of(node) if wanted else Enclosure(values=node.computed().reshape(()))
+        )
+    by_numpy = partial(_by_pieces, operation, fmt, wanted, widening, inf_nan_mode, cause, executor)
+    names_choices = trust.names_choices and (operation.name, fmt) not in trust.measured
+    if executor and wanted and fmt is FP32 and (widening.rounds_alone or names_choices):
+        choices = widening.rounding_bits if names_choices else None
+        found = native.interval_of(
+            executor,
+            operation,
+            operands,
+            wanted,
+            by_numpy,
+            added=native.Added(
+                ulps=widening.ulps, width=widening.width, cause=cause, choices=choices
+            ),
+            threads=threads,
+            is_small=is_small,
+        )
+        if found is not None:
+            return found
+    return by_numpy(operands)
+
+
+@lru_cache(maxsize=1 << 12)
+def _widening(
+    operation: Operation,
+    fmt: Format,
+    dtypes: tuple[np.dtype[Any], ...],
+    trust: Trust,
+    inf_nan_mode: bool,
+    executor: Executor | None,
+) -> tuple[Widening, bool]:
+    """The widening of an operation that takes such operands, and whether the executor has it."""
+    from simulator.arithmetic.native import operation_nodes as native
+
+    _check(operation, dtypes, fmt)
+    is_native = executor is not None and native.has_function(executor, operation, fmt, inf_nan_mode)
+    return Widening(operation, fmt, trust, inf_nan_mode=inf_nan_mode), is_native
+
+
+def _by_pieces(
+    operation: Operation,
+    fmt: Format,
+    wanted: tuple[int, ...],
+    widening: Widening,
+    inf_nan_mode: bool,
+    cause: int,
+    executor: Executor | None,
+    operands: Sequence[Enclosure],
+) -> Enclosure:
+    """Evaluate piece by piece; see `evaluate`."""
+    trust, shape = widening.trust, wanted or (1,)
     result = BOOL if operation.gives_truth else fmt
     values = new_array(shape, result.dtype)
     arrays = [np.broadcast_to(x.values, shape) for x in operands]
     whole = [x.bounds(shape) for x in operands]
-    widening = Widening(operation, fmt, trust, inf_nan_mode=inf_nan_mode)
     collector = None
     if not widening.is_none or any(x.interval is not None for x in operands):
         collector = BoundsCollector(
@@ -245,7 +326,8 @@ def evaluate(
 
     def run(piece: Sequence[Array], *, wraps: bool = inf_nan_mode) -> Array:
         out = np.empty(np.broadcast_shapes(*(x.shape for x in piece)), result.dtype)
-        compute(operation, piece, fmt, out, inf_nan_mode=wraps or saturates_last, any_nan=True)
+        mode = wraps or saturates_last
+        compute(operation, piece, fmt, out, inf_nan_mode=mode, any_nan=True, executor=executor)
         return out
 
     def ends_of_results(operands: Operands, values: Array, *, wraps: bool) -> Bounds:
@@ -258,7 +340,9 @@ def evaluate(
     with float_environment.quiet():
         for index in pieces(shape):
             piece = [array[index] for array in arrays]
-            compute(operation, piece, fmt, values[index], inf_nan_mode=inf_nan_mode)
+            compute(
+                operation, piece, fmt, values[index], inf_nan_mode=inf_nan_mode, executor=executor
+            )
             if collector is None:
                 continue
             given = [x.piece(index) for x in whole]
@@ -293,12 +377,12 @@ def require_default_environment() -> None:
         )
 
 
-def _check(operation: Operation, operands: Sequence[Enclosure], fmt: Format) -> None:
+def _check(operation: Operation, dtypes: Sequence[np.dtype[Any]], fmt: Format) -> None:
     if operation.rule is IntervalRule.FOLD:
         raise ValueError(f"{operation.name} is a reduction; reduce() evaluates it")
     operation.check(fmt)
-    if len(operands) != operation.operands:
+    if len(dtypes) != operation.operands:
         raise ValueError(
-            f"{operation.name} takes {operation.operands} operands, {len(operands)} were given"
+            f"{operation.name} takes {operation.operands} operands, {len(dtypes)} were given"
         )
-    operation.check(fmt, *(x.values.dtype for x in operands))
+    operation.check(fmt, *dtypes)

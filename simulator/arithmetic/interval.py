@@ -124,6 +124,22 @@ class Enclosure:
     interval: Interval | None = None
 
     @property
+    def waits(self) -> bool:
+        """True if the values are computed only when they are first read; they have no interval."""
+        return False
+
+    @property
+    def is_pending(self) -> bool:
+        """True until values and interval are computed."""
+        return False
+
+    @property
+    def openness(self) -> Callable[[], bool]:
+        """Gives True if any element is open, without computing values that nobody needs."""
+        is_open = self.interval is not None
+        return lambda: is_open
+
+    @property
     def low(self) -> Array:
         """The least that a device may give."""
         return self.values if self.interval is None else self.interval.low
@@ -143,6 +159,11 @@ class Enclosure:
     def shape(self) -> tuple[int, ...]:
         """The shape of the values."""
         return self.values.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the values."""
+        return self.values.dtype
 
     def bounds(self, shape: tuple[int, ...] | None = None) -> Bounds:
         """The bounds of all elements, broadcast to a shape."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -25,7 +25,15 @@ from simulator.arithmetic.interval import (
     with_open_nans,
 )
 from simulator.arithmetic.operation import Array, IntervalRule, Operation
-from simulator.arithmetic.reduction_order import Order, is_unrounded, last_bit, order_bound
+from simulator.arithmetic.product_bound import any_product
+from simulator.arithmetic.reduction_order import (
+    Order,
+    Tiles,
+    is_unrounded,
+    last_bit,
+    order_bound,
+    row_pieces,
+)
 from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.total_order import (
     Bools,
@@ -51,12 +59,16 @@ from simulator.arithmetic.trust import (
 )
 from simulator.arithmetic.widen import Widening
 from simulator.numbers import float_environment
+from simulator.numbers.engines import Engine
 from simulator.numbers.formats import FP16, FP32, FloatFormat, Format, IntFormat
+
+if TYPE_CHECKING:  # the native executor is loaded when it is first used
+    from simulator.arithmetic.native.executor_library import Executor
 
 _SLAB_ELEMS: Final = 1 << 16
 _LEAST_LANES: Final = 64
 _SAMPLE: Final = 8
-_STEPS: Final = {"amax": "maximum", "amin": "minimum", "sum": "add"}
+_STEPS: Final = {"amax": "maximum", "amin": "minimum", "sum": "add", "prod": "mul"}
 
 
 def reduce(
@@ -68,23 +80,28 @@ def reduce(
     trust: Trust = DEFAULT,
     inf_nan_mode: bool = True,
     cause: int = 0,
+    engine: Engine = "auto",
+    threads: int = 1,
 ) -> Enclosure:
     """Reduce one axis of a tile, or of several tiles that lie side by side on the other axes.
 
     A sum takes the order of pto-isa's TRowSum along the last axis and of TColSum along others; the
-    axis is that of one tile, so its length decides the order. Rounding, infinity and NaN are those
-    of the operation that joins two elements. Inside a repeat the maximum and the minimum are found
-    first and saturated then; a sum saturates at every step (tables 35 to 41).
+    axis is that of one tile, so its length decides the order. A product takes that of TRowProd and
+    of TColProd. Rounding, infinity and NaN are those of the operation that joins two elements.
+    Inside a repeat the maximum and the minimum are found first and saturated then; a sum saturates
+    at every step (tables 35 to 41).
 
     Args:
-        operation: amax, amin or sum.
+        operation: amax, amin, sum or prod.
         operand: values of `fmt`'s dtype, at least one along the axis.
         fmt: the format that the instruction runs in.
         axis: which axis; negative ones count from the last.
         trust: what is taken for granted; without ASSUME_SUM_ORDER a float sum lies in the bound of
-            all orders, by its number of terms, and an integer sum that may clamp anywhere.
+            all orders, by its number of terms, a product in that of `any_product`, and an integer
+            one that may clamp anywhere.
         inf_nan_mode: the default float mode; else saturation mode.
         cause: the caller's index of this operation.
+        engine, threads: as for `evaluate`.
 
     Returns:
         The reduced array; the axis stays, with one element.
@@ -92,10 +109,53 @@ def reduce(
     Raises:
         ValueError: no reduction, a format it does not run in, an axis that is not there or empty.
         RuntimeError: this thread does not round to nearest or flushes subnormal numbers.
+
+    Warns:
+        EngineWarning: the native executor cannot run here; see `executor_for`.
     """
+    from simulator.arithmetic.native import operation_nodes as native
+
     require_default_environment()
     axis = _check(operation, operand, fmt, axis)
-    shape = operand.values.shape
+    executor = native.executor_for(engine) if operation.name != "prod" else None
+    if executor is not None and (fmt is not FP32 or axis != len(operand.shape) - 1):
+        executor = None
+    if executor and _is_plain(operation, operand, fmt, trust, inf_nan_mode):
+        return native.reduced_rows(executor, operation, operand, None, threads)
+    by_numpy = partial(
+        _by_numpy,
+        operation,
+        fmt,
+        axis,
+        trust,
+        inf_nan_mode=inf_nan_mode,
+        cause=cause,
+        executor=executor,
+        threads=threads,
+    )
+    if executor and _is_ordered(operation, fmt, trust, inf_nan_mode):
+        found = native.rows_of_interval(
+            executor, operation.name, operand, None, by_numpy, threads=threads
+        )
+        if found is not None:
+            return found
+    return by_numpy(operand)
+
+
+def _by_numpy(
+    operation: Operation,
+    fmt: Format,
+    axis: int,
+    trust: Trust,
+    operand: Enclosure,
+    *,
+    inf_nan_mode: bool,
+    cause: int,
+    executor: Executor | None,
+    threads: int,
+) -> Enclosure:
+    """Reduce an axis, values and ends one after the other; see `reduce`."""
+    shape = operand.shape
     last = axis == len(shape) - 1
     count = shape[axis]
     beside = (math.prod(shape[:axis]), count)
@@ -107,20 +167,78 @@ def reduce(
         trust=trust,
         inf_nan_mode=inf_nan_mode,
         cause=cause,
+        executor=executor,
+        threads=threads,
     )
     with float_environment.quiet():
         reduced = row.reduce(flat)
     return reduced.reshape((*shape[:axis], 1, *shape[axis + 1 :]))
 
 
+def sum_of_tiles(
+    operand: Enclosure,
+    tiles: Tiles,
+    fmt: Format,
+    *,
+    by_numpy: Callable[[Enclosure], Enclosure],
+    trust: Trust = DEFAULT,
+    engine: Engine = "auto",
+    threads: int = 1,
+) -> Enclosure | None:
+    """Add tiles of the last axis to each other, then reduce the first by its sum, natively.
+
+    Args:
+        operand: FP32 values, at least one along the axis.
+        tiles: their extent, and the order in which they are joined.
+        by_numpy: evaluates each step.
+        fmt, trust, engine, threads: as for `reduce`.
+
+    Returns:
+        As `reduce`; None where each step has to be evaluated: without the native executor, in other
+        formats, and where an interval has no native rule.
+    """
+    from simulator.arithmetic.native import operation_nodes as native
+
+    require_default_environment()
+    operation = OPERATIONS["sum"]
+    _check(operation, operand, fmt, -1)
+    executor = native.executor_for(engine)
+    if executor is None or fmt is not FP32:
+        return None
+    if not _is_plain(operation, operand, fmt, trust, True):
+        if not _is_ordered(operation, fmt, trust, True):
+            return None
+        return native.rows_of_interval(
+            executor, operation.name, operand, tiles, by_numpy, threads=threads
+        )
+    return native.reduced_rows(executor, operation, operand, tiles, threads)
+
+
+def _is_plain(
+    operation: Operation, operand: Enclosure, fmt: Format, trust: Trust, inf_nan_mode: bool
+) -> bool:
+    """Values alone are asked for: no result is open."""
+    from simulator.arithmetic.native.operation_nodes import may_be_open
+
+    return _is_ordered(operation, fmt, trust, inf_nan_mode) and not may_be_open(operand)
+
+
+def _is_ordered(operation: Operation, fmt: Format, trust: Trust, inf_nan_mode: bool) -> bool:
+    """The reduction of exact operands is exact, and that of ends an end."""
+    step = OPERATIONS[_STEPS[operation.name]]
+    widening = Widening(step, fmt, trust, inf_nan_mode=inf_nan_mode)
+    is_ordered = operation.name != "sum" or ASSUME_SUM_ORDER in trust.assumed
+    return widening.is_none and is_ordered and not trust.names_choices
+
+
 def _check(operation: Operation, operand: Enclosure, fmt: Format, axis: int) -> int:
     if operation.rule is not IntervalRule.FOLD:
         raise ValueError(f"{operation.name} is no reduction; evaluate() evaluates it")
-    operation.check(fmt, operand.values.dtype)
-    dimensions = operand.values.ndim
+    operation.check(fmt, operand.dtype)
+    dimensions = len(operand.shape)
     if not -dimensions <= axis < dimensions:
         raise ValueError(f"axis {axis} of an array of {dimensions} dimensions")
-    if operand.values.shape[axis] == 0:
+    if operand.shape[axis] == 0:
         raise ValueError(f"{operation.name} of no element: axis {axis} is empty")
     return axis % dimensions
 
@@ -135,6 +253,8 @@ class _Row:
     trust: Trust
     inf_nan_mode: bool
     cause: int
+    executor: Executor | None
+    threads: int
 
     @property
     def axis(self) -> int:
@@ -149,6 +269,10 @@ class _Row:
         return self.operation.name == "sum"
 
     @property
+    def _is_product(self) -> bool:
+        return self.operation.name == "prod"
+
+    @property
     def _repeat(self) -> int:
         return reduction_order.REPEAT_BYTES * 8 // self.fmt.bits
 
@@ -159,10 +283,19 @@ class _Row:
                 return reduction_order.row_sum_of_integers
             return reduction_order.row_sum
         if self.last:
-            return reduction_order.row_extreme
+            by_blocks = reduction_order.row_product
+            return by_blocks if self._is_product else reduction_order.row_extreme
         return reduction_order.column_sum if self._is_sum else reduction_order.column_extreme
 
     def reduce(self, x: Enclosure) -> Enclosure:
+        if self._is_product:
+            found = self._by_steps(x)
+            if ASSUME_SUM_ORDER in self.trust.assumed or x.shape[self.axis] == 1:
+                return found
+            wraps = self.inf_nan_mode and ASSUME_INF_NAN_MODE in self.trust.assumed
+            return any_product(
+                x, found, self.fmt, self.axis, self.trust, self.cause, integers_wrap=wraps
+            )
         widening = Widening(self._step, self.fmt, self.trust, inf_nan_mode=self.inf_nan_mode)
         steps_matter = self.fmt is not FP32 and not self.inf_nan_mode
         if steps_matter or (self.fmt is FP16 and (self._is_sum or widening.may_saturate)):
@@ -181,6 +314,11 @@ class _Row:
 
     def _values(self, x: Array) -> Array:
         """Reduce exact arrays; the order matters to float sums alone."""
+        if self.executor is not None:
+            from simulator.arithmetic.native import operation_nodes as native
+
+            name = self.operation.name
+            return native.row_node(self.executor, name, x, None, self.threads).computed()
         if not self._is_sum:
             return _extreme(self._step, x, self.axis, self.fmt)
         if isinstance(self.fmt, IntFormat):
@@ -298,16 +436,23 @@ class _Row:
         """Finds sums of exact terms that no order rounds; of -0 alone a sum may start at +0."""
         fmt = self.fmt
         assert isinstance(fmt, FloatFormat)
-        terms = x.values.astype(np.float64)
-        magnitude = np.abs(terms).sum(axis=self.axis, keepdims=True)
+        shape = list(x.shape)
+        shape[self.axis] = 1
+        magnitude = np.empty(shape, np.float64)
+        for index in row_pieces(x.shape, self.axis):
+            part = x.values[index].astype(np.float64)
+            np.abs(part, out=part)
+            np.add.reduce(part, axis=self.axis, keepdims=True, out=magnitude[index])
 
         def fits(part: Array) -> Bools:
             last = last_bit(part).min(axis=self.axis, keepdims=True)
             return is_unrounded(magnitude, last, fmt)
 
         few = slice(0, _SAMPLE)  # the least bit of all terms is not above that of a few
-        if not fits(terms[..., few] if self.last else terms[..., few, :]).any():
+        some = x.values[..., few] if self.last else x.values[..., few, :]
+        if not fits(some.astype(np.float64)).any():
             return np.zeros(magnitude.shape, np.bool_)
+        terms = x.values.astype(np.float64)
         exact = x.certain().all(axis=self.axis, keepdims=True)
         zeros = ((terms == 0) & np.signbit(terms)).all(axis=self.axis, keepdims=True)
         unrounded: Bools = exact & fits(terms) & ~zeros

@@ -3,19 +3,21 @@
 The orders are those of pto-isa's instruction sequences. A repeat is the 256 B that an instruction
 takes at once; its elements are lanes. The functions take arrays or `Enclosure`s alike, whose last
 two axes are groups of lanes, and join whole groups.
-Sources: pto-isa a2a3/TRowReduceOps.hpp, TRowSum.hpp, TColSum.hpp, TColReduceOps.hpp; asc-devkit
-ReduceRepeat.md and ReduceDataBlock.md for the tree inside a repeat.
+Sources: pto-isa a2a3/TRowReduceOps.hpp, TRowSum.hpp, TRowProd.hpp, TColSum.hpp, TColReduceOps.hpp;
+asc-devkit ReduceRepeat.md and ReduceDataBlock.md for the tree inside a repeat.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from simulator.arithmetic.interval import Bounds
+from simulator.arithmetic.interval import Bounds, Index
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.total_order import Bools, outward
 from simulator.arithmetic.trust import ASSUME_GRADUAL_UNDERFLOW, ASSUME_RNE, Trust
@@ -43,6 +45,19 @@ Glue = Callable[[Sequence[X], int], X]
 Order = Callable[[X, int, Join[X], Glue[X]], X]
 """(rows of n elements or groups, elements a repeat, join, concatenate) -> the last axis, or the
 axis of groups, cut to one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tiles:
+    """Tiles of an axis that are added to each other before the rest is reduced.
+
+    Attributes:
+        extent: elements of a tile along the axis; the last one may be shorter.
+        joins: pairs of tiles in the order in which the second is added to the first.
+    """
+
+    extent: int
+    joins: tuple[tuple[int, int], ...]
 
 
 def tree(x: X, join: Join[X], glue: Glue[X]) -> X:
@@ -108,6 +123,15 @@ def row_sum_of_integers(x: X, repeat: int, join: Join[X], glue: Glue[X]) -> X:
         lanes = more.shape[-1]
         added = join(held[..., :lanes], more)
         held = glue((added, held[..., lanes:]), -1) if lanes < block else added
+    return held
+
+
+def row_product(x: X, repeat: int, join: Join[X], glue: Glue[X]) -> X:
+    """Multiply the blocks of rows one after another, then the lanes of the result."""
+    lanes = row_sum_of_integers(x, repeat, join, glue)
+    held: X = lanes[..., 0:1]
+    for lane in range(1, lanes.shape[-1]):
+        held = join(held, lanes[..., lane : lane + 1])
     return held
 
 
@@ -201,10 +225,35 @@ def order_bound(low: Array, high: Array, axis: int, fmt: FloatFormat, trust: Tru
         Bounds with one element along the axis, and NaN as possible where a term is infinite or a
         partial sum may overflow.
     """
-    ends = [end.astype(np.float64) for end in (low, high)]
-    magnitude = np.maximum(np.abs(ends[0]), np.abs(ends[1])).sum(axis=axis, keepdims=True)
-    sums = [end.sum(axis=axis, keepdims=True) for end in ends]
-    return reach(sums[0], sums[1], magnitude, low.shape[axis], fmt, trust)
+    shape = list(low.shape)
+    shape[axis] = 1
+    lower, upper, magnitude = (np.empty(shape, np.float64) for _ in range(3))
+    for index in row_pieces(low.shape, axis):
+        ends = [end[index].astype(np.float64) for end in (low, high)]
+        for end, out in zip(ends, (lower, upper), strict=True):
+            np.add.reduce(end, axis=axis, keepdims=True, out=out[index])
+            np.abs(end, out=end)
+        greater = np.maximum(ends[0], ends[1], out=ends[0])
+        np.add.reduce(greater, axis=axis, keepdims=True, out=magnitude[index])
+    return reach(lower, upper, magnitude, low.shape[axis], fmt, trust)
+
+
+def row_pieces(shape: tuple[int, ...], axis: int) -> Iterator[Index]:
+    """Cut an array along its first axis into pieces that stay in the cache, unless that is reduced.
+
+    Args:
+        shape: of the array.
+        axis: that is reduced.
+    """
+    if axis % len(shape) == 0:
+        yield (...,)
+        return
+    step = max(1, _PIECE_ELEMS // max(1, math.prod(shape[1:])))
+    for start in range(0, shape[0], step):
+        yield (slice(start, start + step),)
+
+
+_PIECE_ELEMS: Final = 1 << 15
 
 
 def reach(

@@ -94,6 +94,11 @@ _shift = partial(
     _bitwise,
     source=f"{_TILEOP}/bitwise_shift.h: a count below 0 or above the width shifts every bit out",
 )
+_scalars = partial(
+    _bitwise,
+    instruction="scalar unit",
+    formats=(INT8, UINT8, INT16, INT32),
+)
 _rounded = partial(
     Operation,
     formats=_NUMBERS,
@@ -153,6 +158,9 @@ OPERATIONS: Final = MappingProxyType({row.name: row for row in (
     _comparison(name="le", instruction="vcmp LE", function=np.less_equal, directions=(-1, 1)),
     _comparison(name="gt", instruction="vcmp GT", function=np.greater, directions=(1, -1)),
     _comparison(name="ge", instruction="vcmp GE", function=np.greater_equal, directions=(1, -1)),
+    _comparison(name="signbit", operands=1, instruction="vshr, vconv", function=computed.signbit,
+                directions=(-1,), tables=(),
+                source=f"{_TILEOP}/signbit.h: the first bit; pypto-signbit.md: NaN has none"),
     _comparison(name="logical_and", instruction="vcmp, vsel, vmin", function=np.logical_and,
                 formats=(*_ANY, BOOL), rule=IntervalRule.TRUTH, directions=(1, 1),
                 source=f"{_TILEOP}/logicaland.h: compared with 0, so NaN is true; {_TABLES}"),
@@ -167,6 +175,12 @@ OPERATIONS: Final = MappingProxyType({row.name: row for row in (
              rule=IntervalRule.MONOTONE, directions=(-1,)),
     _shift(name="bitwise_left_shift", instruction="vshl", function=np.left_shift),
     _shift(name="bitwise_right_shift", instruction="vshr", function=np.right_shift),
+    _scalars(name="gcd", function=computed.gcd, source=f"{_TILEOP}/binary.h: TGcd"),
+    _scalars(name="pow", function=computed.power, formats=(INT8, UINT8, INT16, INT32),
+             source=f"{_PTO_ISA}/TPow.hpp: TPowICore, in C++'s int"),
+    _scalars(name="floor_div", instruction="a quotient, corrected", formats=(INT16, INT32),
+             function=computed.floor_div,
+             source=f"{_TILEOP}/binary.h: FloorDivV220Int32Compute; of a divisor 0 chosen"),
     _rounded(name="round", instruction="vconv RINT", function=computed.integral(np.rint)),
     _rounded(name="floor", instruction="vconv FLOOR", function=computed.integral(np.floor),
              fidelity=Fidelity.ASSUMED, assumes=(ASSUME_GRADUAL_CASTS,)),
@@ -195,5 +209,10 @@ OPERATIONS: Final = MappingProxyType({row.name: row for row in (
                fidelity=Fidelity.ASSUMED, saturates=True,
                assumes=(ASSUME_RNE, ASSUME_GRADUAL_UNDERFLOW, ASSUME_SUM_ORDER),
                source=f"{_PTO_ISA}/TRowSum.hpp, TRowReduceOps.hpp, TColSum.hpp; {_TABLES}"),
+    _reduction(name="prod", instruction="vmul, scalar unit", function=np.multiply,
+               formats=(FP32, INT32, INT16), tables=(11,), fidelity=Fidelity.ASSUMED,
+               saturates=True,
+               assumes=(ASSUME_RNE, ASSUME_GRADUAL_UNDERFLOW, ASSUME_SUM_ORDER),
+               source=f"{_PTO_ISA}/TRowProd.hpp, TColProd.hpp; {_TABLES}"),
 )})
 # fmt: on

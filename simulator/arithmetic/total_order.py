@@ -6,6 +6,7 @@ integers of the codes, which stand in the order of the numbers; the same flip le
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy.typing as npt
 
 from simulator.arithmetic.operation import Array
 from simulator.numbers import float_environment
-from simulator.numbers.convert import values_of
+from simulator.numbers.convert import codes_of, values_of
 from simulator.numbers.fast.chunks import exceeds
 from simulator.numbers.formats import FP32, FloatFormat, Format, IntFormat
 
@@ -32,11 +33,29 @@ def keys(values: Array, fmt: Format) -> Array:
         return values.astype(np.int8) if fmt.bits < 8 else values
     if fmt.is_scale:
         return values.view(fmt.code_dtype)
+    if _is_tabulated(fmt):
+        return _key_table(fmt)[codes_of(values, fmt)].reshape(values.shape)
     codes = signed_codes(values, fmt)
     mask = codes >> (fmt.bits - 1)
     mask &= codes.dtype.type(fmt.sign_code - 1)
     mask ^= codes
     return mask
+
+
+def _is_tabulated(fmt: FloatFormat) -> bool:
+    """Codes that are no words, or do not stand in the order of their numbers."""
+    return bool(fmt.dots) or fmt.bits < 8
+
+
+@functools.cache
+def _key_table(fmt: FloatFormat) -> npt.NDArray[np.int16]:
+    """The key of every code of a small format: its rank with the sign; of its NaN the greatest."""
+    ranks = np.array([fmt.rank_of_code(code) for code in range(1 << fmt.bits)], np.int16)
+    negative = np.arange(1 << fmt.bits) >= fmt.sign_code
+    found = np.where(negative, -ranks - np.int16(fmt.has_negative_zero), ranks)
+    if fmt.nan_code is not None:
+        found[fmt.nan_code] = fmt.sign_code
+    return found
 
 
 def codes_between(a: Array, b: Array, fmt: Format) -> npt.NDArray[np.uint64]:
@@ -52,6 +71,10 @@ def from_keys(order: Array, fmt: Format) -> Array:
         return order.astype(fmt.dtype)
     if fmt.is_scale:
         return order.view(fmt.dtype)
+    if _is_tabulated(fmt):
+        table = _key_table(fmt)
+        places = np.searchsorted(np.sort(table), order)
+        return values_of(np.argsort(table).astype(fmt.code_dtype)[places], fmt)
     mask = order >> (fmt.bits - 1)
     mask &= order.dtype.type(fmt.sign_code - 1)
     mask ^= order
@@ -131,7 +154,11 @@ def is_nan(values: Array, fmt: Format) -> Bools:
         return np.zeros(values.shape, np.bool_)
     if values.dtype.kind == "f":
         return np.asarray(np.isnan(values))
-    if fmt.inf_code is not None and values.size:
+    if fmt.nan_code is None or not values.size:
+        return np.zeros(values.shape, np.bool_)
+    if fmt.nan_is_negative_zero:
+        return np.asarray(values.view(fmt.code_dtype) == fmt.code_dtype.type(fmt.sign_code))
+    if fmt.inf_code is not None:
         beyond = exceeds(fmt, fmt.inf_code)(values.view(fmt.code_dtype))
         return np.asarray(beyond if beyond.shape else np.zeros(values.shape, np.bool_))
     return np.asarray(np.not_equal(values, values), np.bool_)

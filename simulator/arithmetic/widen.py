@@ -46,6 +46,8 @@ class Widening:
             zero; none: they stay.
         may_saturate: the float mode is not known: infinity may become the largest number, NaN +0.
         nan_is_open: the bits of a NaN are not known.
+        is_none: exact operands give an exact result.
+        rounds_alone: ends move by codes at most, and causes are indices.
     """
 
     def __init__(
@@ -59,11 +61,10 @@ class Widening:
         self.may_saturate = doubts_mode and computes and has_float_modes(operation, fmt)
         doubts_nan = isinstance(fmt, FloatFormat) and ASSUME_NAN_PATTERN not in trust.assumed
         self.nan_is_open = computes and doubts_nan
-
-    @property
-    def is_none(self) -> bool:
-        """Exact operands give an exact result."""
-        return not (self.ulps or self.flushed_without or self.may_saturate or self.nan_is_open)
+        others = self.flushed_without or self.may_saturate or self.nan_is_open
+        self.is_none = not (self.ulps or others)
+        has_bound = not self.ulps or operation.bound is not None
+        self.rounds_alone = not (others or trust.names_choices) and has_bound
 
     @property
     def width(self) -> int:
@@ -91,7 +92,7 @@ class Widening:
         if not isinstance(self.fmt, FloatFormat):
             return
         if self.ulps:
-            yield self._rounding_bits(), self._outward
+            yield self.rounding_bits, self._outward
         if self.flushed_without:
             yield self.flush_bits, self._flushed_result
         if self.may_saturate:
@@ -99,7 +100,9 @@ class Widening:
         if self.nan_is_open:
             yield choice_bits(ASSUME_NAN_PATTERN), self._with_open_nan
 
-    def _rounding_bits(self) -> int:
+    @property
+    def rounding_bits(self) -> int:
+        """The choices of whoever rounds as IEEE 754 does."""
         bound = self.operation.bound
         if bound is not None:
             assumed = bound.name in IEEE.correctly_rounded

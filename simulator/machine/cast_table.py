@@ -2,12 +2,16 @@
 
 It is the machine's guard, and independent of the one that says which casts pypto offers.
 
-Source of A2/A3: CANN asc-devkit, Cast (documents for A2/A3) and its c220 implementation.
+Source of A2/A3: CANN asc-devkit, Cast (documents for A2/A3) and its c220 implementation. Of 950:
+the same page's table of 950, without complex numbers and DOUBLE, and of HF8 without HYBRID; values
+out of range by Cast of the Reg vector API, tables 4 and 34. From FP32 to E4M3FN and E5M2 both pages
+list RINT alone, and pto-isa a5 hands the instruction every mode.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -16,12 +20,14 @@ from simulator.numbers import formats as f
 from simulator.numbers.convert import INF_NAN, SATURATE, WRAP, Policy
 from simulator.numbers.formats import Format, IntFormat
 from simulator.numbers.rounding import RoundMode
-from tiling.chips import A2_A3
+from tiling.chips import A2_A3, ASCEND_950
 
 Pair = tuple[Format, Format]
+Control = tuple[int | None, Policy, Policy]
+"""`ctrl`, `when_clear` and `when_set` of a row."""
 
 CTRL_FLOAT: Final = 48
-"""CTRL bit: 1 keeps infinities and NaN in FP16 and BF16 results, 0 saturates them."""
+"""CTRL bit: 1 keeps infinities and NaN in narrow float results, 0 saturates them."""
 CTRL_CAST: Final = 59
 """CTRL bit: 0 clamps integer results, 1 keeps their low bits."""
 
@@ -64,7 +70,34 @@ _M5: Final = (
 )
 
 
-def _row(
+def _control(src: Format, dst: Format) -> Control:
+    """The bit of A2/A3, which goes by the destination (CANN asc-devkit, SetCtrlSpr)."""
+    if isinstance(dst, IntFormat):
+        return CTRL_CAST, SATURATE, WRAP
+    if dst in (f.FP16, f.BF16):
+        return CTRL_FLOAT, SATURATE, INF_NAN
+    return None, INF_NAN, INF_NAN
+
+
+_FP4: Final = (f.E2M1, f.E1M2)
+_SATURATED_950: Final = (f.FP16, f.BF16, f.E5M2, f.E4M3FN, f.HF8)
+"""The destinations that CTRL[48] saturates, from a float that may be out of their range."""
+
+
+def _control_950(src: Format, dst: Format) -> Control:
+    """The bit of 950: integers to floats and to FP4 saturate under every control bit."""
+    if isinstance(dst, IntFormat):
+        is_free = (src, dst) == (f.INT16, f.UINT32)
+        return (None, SATURATE, SATURATE) if is_free else (CTRL_CAST, SATURATE, WRAP)
+    if isinstance(src, IntFormat) or dst in _FP4:
+        return None, SATURATE, SATURATE
+    if dst in _SATURATED_950 and src not in _FP4:
+        return CTRL_FLOAT, SATURATE, INF_NAN
+    return None, INF_NAN, INF_NAN
+
+
+def _row_of(
+    control: Callable[[Format, Format], Control],
     src: Format,
     dst: Format,
     modes: tuple[RoundMode, ...],
@@ -72,13 +105,7 @@ def _row(
     *,
     is_scaled: bool = False,
 ) -> CastRow:
-    """A row of A2/A3, whose control bits go by the destination (CANN asc-devkit, SetCtrlSpr)."""
-    ctrl: int | None = None
-    when_clear, when_set = INF_NAN, INF_NAN
-    if isinstance(dst, IntFormat):
-        ctrl, when_clear, when_set = CTRL_CAST, SATURATE, WRAP
-    elif dst in (f.FP16, f.BF16):
-        ctrl, when_clear, when_set = CTRL_FLOAT, SATURATE, INF_NAN
+    ctrl, when_clear, when_set = control(src, dst)
     return CastRow(
         src=src,
         dst=dst,
@@ -89,6 +116,10 @@ def _row(
         when_clear=when_clear,
         when_set=when_set,
     )
+
+
+_row = functools.partial(_row_of, _control)
+_row_950 = functools.partial(_row_of, _control_950)
 
 
 def _by_pair(*rows: CastRow) -> Mapping[Pair, CastRow]:
@@ -123,6 +154,64 @@ CAST_TABLE: Final[Mapping[str, Mapping[Pair, CastRow]]] = MappingProxyType(
             _row(f.UINT8, f.FP16, (), True),
             _row(f.INT8, f.FP16, (), True),
             _row(f.INT4, f.FP16, (), True),
+        ),
+        ASCEND_950: _by_pair(
+            _row_950(f.FP32, f.FP32, _M5, False),
+            _row_950(f.FP32, f.FP16, (*_M5, RoundMode.ODD), True),
+            _row_950(f.FP32, f.BF16, _M5, False),
+            _row_950(f.FP32, f.INT64, _M5, False),
+            _row_950(f.FP32, f.INT32, _M5, False),
+            _row_950(f.FP32, f.INT16, _M5, False),
+            _row_950(f.FP32, f.HF8, (RoundMode.ROUND,), False),
+            _row_950(f.FP32, f.E4M3FN, _M5, False),
+            _row_950(f.FP32, f.E5M2, _M5, False),
+            _row_950(f.FP16, f.FP32, (), True),
+            _row_950(f.FP16, f.BF16, _M5, False),
+            _row_950(f.FP16, f.INT32, _M5, False),
+            _row_950(f.FP16, f.INT16, _M5, False),
+            _row_950(f.FP16, f.INT8, _M5, False),
+            _row_950(f.FP16, f.INT4, _M5, False),
+            _row_950(f.FP16, f.UINT8, _M5, False),
+            _row_950(f.FP16, f.HF8, (RoundMode.ROUND,), False),
+            _row_950(f.BF16, f.FP32, (), True),
+            _row_950(f.BF16, f.FP16, _M5, False),
+            _row_950(f.BF16, f.INT32, _M5, False),
+            _row_950(f.BF16, f.E2M1, _M5, False),
+            _row_950(f.BF16, f.E1M2, _M5, False),
+            _row_950(f.INT64, f.FP32, _M5, False),
+            _row_950(f.INT64, f.INT32, (), True),
+            _row_950(f.INT32, f.FP32, _M5, False),
+            _row_950(f.INT32, f.FP16, (), True, is_scaled=True),
+            _row_950(f.INT32, f.INT64, (), True),
+            _row_950(f.INT32, f.INT16, (), True),
+            _row_950(f.INT32, f.UINT16, (), True),
+            _row_950(f.INT32, f.UINT8, (), True),
+            _row_950(f.INT16, f.FP32, (), True),
+            _row_950(f.INT16, f.FP16, _M5, False),
+            _row_950(f.INT16, f.INT32, (), True),
+            _row_950(f.INT16, f.INT4, (), True),
+            _row_950(f.INT16, f.UINT32, (), True),
+            _row_950(f.INT16, f.UINT8, (), True),
+            _row_950(f.INT8, f.FP16, (), True),
+            _row_950(f.INT8, f.INT32, (), True),
+            _row_950(f.INT8, f.INT16, (), True),
+            _row_950(f.INT4, f.FP16, (), True),
+            _row_950(f.INT4, f.BF16, (), True),
+            _row_950(f.INT4, f.INT16, (), True),
+            _row_950(f.UINT32, f.INT16, (), True),
+            _row_950(f.UINT32, f.UINT16, (), True),
+            _row_950(f.UINT32, f.UINT8, (), True),
+            _row_950(f.UINT16, f.UINT32, (), True),
+            _row_950(f.UINT16, f.UINT8, (), True),
+            _row_950(f.UINT8, f.FP16, (), True),
+            _row_950(f.UINT8, f.UINT32, (), True),
+            _row_950(f.UINT8, f.UINT16, (), True),
+            _row_950(f.HF8, f.FP32, (), True),
+            _row_950(f.HF8, f.FP16, (), True),
+            _row_950(f.E4M3FN, f.FP32, (), True),
+            _row_950(f.E5M2, f.FP32, (), True),
+            _row_950(f.E2M1, f.BF16, (), True),
+            _row_950(f.E1M2, f.BF16, (), True),
         ),
     }
 )

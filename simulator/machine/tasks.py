@@ -89,6 +89,9 @@ class TaskMemory(GlobalMemory):
     def read(self, region: Region, core: int) -> Bytes:
         tensor = region.space.removeprefix("gm.")
         memory = self.tensors[tensor]
+        if tensor in self._unset and tensor not in self._last:
+            at = (region.space, region.start)
+            raise SimulatorFault(f"reads {region}, but {region.space} is said not to be read", at)
         if tensor in self._last:
             last = region.view(self._last[tensor])
             if tensor in self._unset and not last.all():

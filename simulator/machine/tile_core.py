@@ -19,7 +19,7 @@ import numpy.typing as npt
 from simulator import arithmetic
 from simulator.arithmetic import EXACT, OPERATIONS, Enclosure
 from simulator.arithmetic.indexed.gather_scatter import gather
-from simulator.arithmetic.indexed.running_sums import prefix_sum
+from simulator.arithmetic.indexed.running_sums import prefix_scan
 from simulator.machine.core import Registers
 from simulator.machine.isa import Pipe
 from simulator.machine.memory import (
@@ -34,17 +34,19 @@ from simulator.machine.memory import (
     VectorMemory,
 )
 from simulator.machine.tile_functions import evaluated
-from simulator.machine.tile_opcodes import TileOpcode, TileWork
+from simulator.machine.tile_opcodes import REDUCTIONS, TileOpcode, TileWork
 from simulator.numbers import float_environment
 from simulator.numbers.convert import Conversion
 from simulator.numbers.formats import FP32, FloatFormat, Format, assert_never
 from tiling.chips import Chip
+from tiling.grid import Shape
+from tiling.ub import round_up
 
 _Values = npt.NDArray[Any]
 _COPIED: Final = {Pipe.MTE2: (False, True), Pipe.MTE3: (True, False)}
 """The pipes that copy, with the place of source and target: True in UB."""
-
-"""Works that go along the axis that the operation names."""
+_LINE_ELEMS: Final = 8
+"""The scratch of a reduction of lines has lines of a multiple of so many elements."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,6 +208,8 @@ class TileCore:
             self._check(tile)
         if row.work in _ALONG_AXES:
             _check_axes(step)
+        if row.work in REDUCTIONS:
+            self._check_scratch(step)
         if row.work is TileWork.ALIAS:
             _check_alias(step)
             return Effect()
@@ -288,6 +292,21 @@ class TileCore:
                 at,
             )
 
+    def _check_scratch(self, step: TileStep) -> None:
+        """Refuse scratch of a reduction that has fewer bytes than its input needs there."""
+        source = step.inputs[0]
+        axis = step.axis % len(source.shape)
+        needed = reduction_scratch(step.opcode, source.shape, axis, source.elem_bytes, self._chip)
+        if needed is None or 0 in source.shape:
+            return
+        needed_bytes = math.prod(needed) * source.elem_bytes
+        held_bytes = sum(tile.stop_bytes - tile.start_bytes for tile in step.outputs[1:])
+        if held_bytes < needed_bytes:
+            raise SimulatorFault(
+                f"{step.opcode.name} of {source} works in {needed_bytes} B of scratch memory, and "
+                f"has {held_bytes} B"
+            )
+
     def _read(self, tile: TileBox, lives: Lives) -> _Values:
         """A copy of a tile's elements; in GM, of those that this task may read."""
         if tile.buffer is not None:
@@ -315,6 +334,39 @@ class TileCore:
             start = stop
 
 
+def reduction_scratch(
+    row: TileOpcode, tile: Shape, axis: int, elem_bytes: int, chip: Chip
+) -> Shape | None:
+    """The scratch of a reduction as upstream's compiler makes it, in elements of its input.
+
+    Documented by upstream pypto at tag r0.2.0, framework/src (interface/operation/vector/
+    reduction.cpp).
+
+    Args:
+        row: a reduction, of the last axis or of lines.
+        tile: the extents that it reads.
+        axis: the axis, 0 or more.
+        elem_bytes: of an element.
+        chip: for its block and its repeat.
+
+    Returns:
+        Its extents; None without scratch.
+    """
+    if not row.has_scratch:
+        return None
+    if row.work is TileWork.REDUCE_LINES:
+        return (tile[axis] + 1) // 2, round_up(tile[-1], _LINE_ELEMS)
+    if row.function == "prod":
+        return tile
+    row_bytes, repeat_elems = tile[-1] * elem_bytes, chip.repeat_bytes // elem_bytes
+    if row_bytes <= chip.repeat_bytes:
+        rows, elems = 1, chip.block_bytes // elem_bytes
+    else:
+        pairs = max(1, row_bytes // chip.repeat_bytes // 2)
+        rows, elems = (1, *tile)[-2], pairs * repeat_elems
+    return (rows, elems)[-len(tile) :]
+
+
 def _whole(tile: TileBox) -> Region:
     """The bytes of the tensor that holds a tile."""
     return Region(
@@ -323,8 +375,8 @@ def _whole(tile: TileBox) -> Region:
 
 
 _ALONG_AXES: Final = (
-    *(TileWork.REDUCE, TileWork.REDUCE_LINES, TileWork.ACCUMULATE, TileWork.EXPAND),
-    *(TileWork.GATHER, TileWork.TRANSPOSE),
+    *REDUCTIONS,
+    *(TileWork.ACCUMULATE, TileWork.EXPAND, TileWork.GATHER, TileWork.TRANSPOSE),
 )
 """Works that go along axes of their first input."""
 
@@ -417,14 +469,15 @@ def _values(step: TileStep, inputs: Sequence[_Values]) -> _Values:
         case TileWork.TRANSPOSE:
             return np.swapaxes(inputs[0], *step.axes)
         case TileWork.ACCUMULATE:
-            return prefix_sum(
+            return prefix_scan(
                 Enclosure(values=inputs[0]),
                 step.inputs[0].format,
                 axis=step.axis,
                 extent=inputs[0].shape[step.axis],
+                step="mul" if row.function == "mul" else "add",
                 trust=EXACT,
                 cause=0,
-                in_turn=True,
+                in_turn=row.function != "mul",
             ).values
         case TileWork.GATHER:
             return _gathered(inputs, step.inputs[0].format, step.axis)

@@ -15,15 +15,18 @@ import numpy.typing as npt
 
 from simulator import arithmetic
 from simulator.arithmetic import EXACT, OPERATIONS, Enclosure
-from simulator.numbers.convert import INF_NAN, Conversion
+from simulator.arithmetic.special_steps import OF_ONE, OF_TWO, Steps, hypot_of_squares
+from simulator.numbers.convert import INF_NAN, SATURATE, Conversion
 from simulator.numbers.formats import (
     BF16,
+    BOOL,
     FP16,
     FP32,
     INT16,
     INT32,
     UINT16,
     UINT32,
+    FloatFormat,
     Format,
     IntFormat,
 )
@@ -66,7 +69,8 @@ def evaluated(function: str, operands: Sequence[Values], fmt: Format) -> Values:
     """The values of an operation: a row of the table, a chain of rows, or a sign.
 
     Args:
-        function: a name in `OPERATIONS` or `CHAINS`, or "copysign".
+        function: a name in `OPERATIONS`, `CHAINS` or `special_steps`, or "copysign", "isfinite",
+            "expand_exp_dif" or "axpy". Special functions of floats run in FP32.
         operands: arrays of the format's numpy dtype; a condition is BOOL.
         fmt: the format of the operands.
 
@@ -75,6 +79,15 @@ def evaluated(function: str, operands: Sequence[Values], fmt: Format) -> Values:
     """
     if function == "copysign":
         return _with_sign(operands, fmt)
+    if function == "isfinite":
+        return _is_finite(operands, fmt)
+    if function == "expand_exp_dif":
+        return evaluated("exp", (evaluated("sub", operands, fmt),), fmt)
+    if function == "axpy":
+        y, x, alpha = operands
+        return evaluated("add", (evaluated("mul", (x, alpha), fmt), y), fmt)
+    if isinstance(fmt, FloatFormat) and function in (*OF_ONE, *OF_TWO):
+        return _special(function, operands, fmt)
     if function not in CHAINS:
         given = [Enclosure(values=each) for each in operands]
         return arithmetic.evaluate(OPERATIONS[function], given, fmt, trust=EXACT).values
@@ -86,6 +99,39 @@ def evaluated(function: str, operands: Sequence[Values], fmt: Format) -> Values:
         more = () if number is None else (np.array(number, np.float64).astype(runs_in.dtype),)
         values = evaluated(name, (values, *more), runs_in)
     return _converted(values, runs_in, fmt)
+
+
+def _run(name: str, *operands: Values | float) -> Values:
+    given = [each if isinstance(each, np.ndarray) else np.float32(each) for each in operands]
+    truths = name in ("logical_and", "logical_not")
+    arrays = [np.asarray(each) for each in given]
+    return evaluated(name, arrays, BOOL if truths else FP32)
+
+
+def _filled(like: Values, value: float) -> Values:
+    return np.full(like.shape, value, np.float32)
+
+
+def _integral(values: Values, mode: RoundMode) -> Values:
+    steps = (
+        Conversion(src=FP32, dst=INT32, mode=mode, policy=SATURATE),
+        Conversion(src=INT32, dst=FP32, mode=RoundMode.RINT, policy=INF_NAN),
+    )
+    return arithmetic.cast(steps, Enclosure(values=values)).values
+
+
+ON_ARRAYS: Final[Steps[Values]] = Steps(run=_run, filled=_filled, integral=_integral)
+
+
+def _special(function: str, operands: Sequence[Values], fmt: FloatFormat) -> Values:
+    wide = [np.asarray(_converted(np.asarray(each), fmt, FP32)) for each in operands]
+    if function == "hypot" and fmt is not FP32:
+        found = hypot_of_squares(ON_ARRAYS, *wide)
+    elif function in OF_ONE:
+        found = OF_ONE[function](ON_ARRAYS, *wide)
+    else:
+        found = OF_TWO[function](ON_ARRAYS, *wide)
+    return found if found.dtype == np.bool_ else _converted(found, FP32, fmt)
 
 
 def _converted(values: Values, src: Format, dst: Format) -> Values:
@@ -107,3 +153,12 @@ def _with_sign(operands: Sequence[Values], fmt: Format) -> Values:
         for each, mask in zip(operands, (sign - 1, sign), strict=True)
     )
     return evaluated("bitwise_or", (magnitude, signs), whole).view(fmt.dtype)
+
+
+def _is_finite(operands: Sequence[Values], fmt: Format) -> Values:
+    """True where a bit of the exponent is 0, of a float of 16 bits."""
+    if not isinstance(fmt, FloatFormat) or fmt.bits != UINT16.bits:
+        raise ValueError(f"isfinite runs in floats of 16 bits, not in {fmt}")
+    (values,) = operands
+    exponent = fmt.dtype.type(np.inf).view(UINT16.dtype)
+    return np.asarray((values.view(UINT16.dtype) & exponent) != exponent)

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Final
 
 from simulator.machine.isa import Pipe
+from simulator.numbers.formats import FP32, Format
 
 
 class TileWork(enum.Enum):
@@ -34,9 +35,12 @@ class TileWork(enum.Enum):
     FILL = "the scalar, everywhere"
     PAD = "the elements, and the scalar in the rest"
     TRANSPOSE = "two axes are exchanged"
-    ACCUMULATE = "the sums of all elements up to each along an axis"
+    ACCUMULATE = "the sums or products of all elements up to each along an axis"
     GATHER = "elements along an axis, read by indices"
     ALIAS = "another view of the same bytes; nothing moves"
+
+
+REDUCTIONS: Final = frozenset((TileWork.REDUCE, TileWork.REDUCE_LINES))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +59,7 @@ class TileOpcode:
             it is the first.
         has_scratch: the outputs behind the first are scratch memory, garbage afterwards.
         in_place: an output may be written over an input.
+        moves_whole: a tile that its elements fill is moved instead (vector/pad.cpp:23).
         inside: the instructions inside, each once, in the order in which the sources name them;
             which of them run depends on formats and shapes. Masks, flags and barriers are left out.
     """
@@ -68,12 +73,14 @@ class TileOpcode:
     scalar_at: int | None = None
     has_scratch: bool = False
     in_place: bool = False
+    moves_whole: bool = False
     inside: tuple[str, ...]
 
 
 _elements = partial(TileOpcode, work=TileWork.ELEMENTS, in_place=True)
 _binary = partial(_elements, inputs=2)
 _scalar = partial(_elements, has_scalar=True)
+_special = partial(_elements, has_scratch=True)
 _reduce = partial(TileOpcode, work=TileWork.REDUCE, has_scratch=True)
 _lines = partial(_reduce, work=TileWork.REDUCE_LINES, in_place=True)
 _compare = partial(TileOpcode, work=TileWork.COMPARE, has_scratch=True, in_place=True)
@@ -134,6 +141,63 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
             inside=("vconv", "vmins", "vmaxs", "vmuls")),
     _binary(name="COPYSIGN", function="copysign", has_scratch=True,
             inside=("vector_dup", "vand", "vor")),
+    _special(name="TANH", function="tanh", in_place=False,
+            inside=("vmul", "vmuls", "vadds", "vmins", "vexp", "vadd", "vdiv", "vabs", "vcmpvs",
+                    "vsel")),
+    _special(name="SINH", function="sinh", in_place=False,
+            inside=("vabs", "vmul", "vmuls", "vadds", "vexp", "vsub", "vcmpvs", "vsel")),
+    _special(name="COSH", function="cosh", in_place=False,
+            inside=("vabs", "vmuls", "vexp", "vadd", "vmul")),
+    _special(name="SIN", function="sin", in_place=False,
+            inside=("vmuls", "vadd", "vconv", "vsub", "vadds", "vmul")),
+    _special(name="COS", function="cos", in_place=False,
+            inside=("vmuls", "vadd", "vadds", "vconv", "vsub", "vmul")),
+    _special(name="TAN", function="tan",
+            inside=("vmuls", "vconv", "vsub", "vadds", "vmul", "vdiv")),
+    _special(name="ERF", function="erf", in_place=False,
+            inside=("vmins", "vmaxs", "vmul", "vmuls", "vadds", "vdiv")),
+    _special(name="ERFC", function="erfc", in_place=False,
+            inside=("vmins", "vmaxs", "vabs", "vadds", "vdiv", "vmul", "vmuls", "vexp", "vadd")),
+    _special(name="ASIN", function="asin", in_place=False,
+            inside=("vabs", "vmul", "vmuls", "vadds", "vsqrt", "vcmpvs", "vsel")),
+    _special(name="ACOS", function="acos", in_place=False,
+            inside=("vabs", "vmul", "vmuls", "vadds", "vsqrt", "vcmpvs", "vsel")),
+    _special(name="ATAN", function="atan", in_place=False,
+            inside=("vabs", "vcmpvs", "vdiv", "vsel", "vmul", "vmuls", "vadds", "vadd")),
+    _special(name="ATAN2", function="atan2", inputs=2, in_place=False,
+            inside=("vdiv", "vcmpv", "vsel", "vabs", "vmul", "vmuls", "vadds", "vadd", "vcmpvs")),
+    _special(name="ASINH", function="asinh", in_place=False,
+            inside=("vabs", "vdiv", "vmul", "vadds", "vsqrt", "vadd", "vln", "vmaxs", "vmins",
+                    "vmin", "vcmpvs", "vsel")),
+    _special(name="ACOSH", function="acosh", in_place=False,
+            inside=("vadds", "vadd", "vmul", "vsqrt", "vln", "vmaxs", "vmins", "vdiv", "vmin")),
+    _special(name="ATANH", function="atanh", in_place=False,
+            inside=("vabs", "vmuls", "vadds", "vdiv", "vmins", "vln", "vmul", "vcmpvs", "vsel")),
+    _special(name="HYPOT", function="hypot", inputs=2,
+            inside=("vabs", "vmax", "vmin", "vadds", "vdiv", "vmul", "vsqrt")),
+    _special(name="POW", function="pow", inputs=2, in_place=False,
+            inside=("vabs", "vln", "vmul", "vexp", "vconv", "vcmpv", "vcmpvs", "vsel", _UNIT_S)),
+    _binary(name="REM", function="remainder", in_place=False,
+            inside=("vdiv", "vconv", "vmul", "vsub", "vcmpvs", "vadd", "vsel")),
+    _scalar(name="REMS", function="remainder", in_place=False,
+            inside=("vdiv", "vconv", "vmuls", "vsub", "vcmpvs", "vadds", "vsel")),
+    _binary(name="MOD", function="fmod", in_place=False,
+            inside=("vdiv", "vconv", "vmul", "vsub")),
+    _scalar(name="MODS", function="fmod", in_place=False,
+            inside=("vdiv", "vconv", "vmuls", "vsub")),
+    _special(name="FLOORDIV", function="floor_div", inputs=2, in_place=False,
+            inside=("vdiv", "vconv", "vmul", "vsub", "vcmpvs", "vsel")),
+    _special(name="FLOORDIVS", function="floor_div", has_scalar=True, in_place=False,
+            inside=("vdiv", "vconv", "vmuls", "vsub", "vcmpvs", "vsel")),
+    _scalar(name="LReLU", function="lrelu", inside=("vlrelu",)),
+    _special(name="SIGNBIT", function="signbit", inside=("vshr", "vconv")),
+    _special(name="ISNAN", function="isnan", inside=("vcmpv", "vsel", "vconv")),
+    _special(name="ISFINITE", function="isfinite",
+            inside=("vand", "vadds", "vmaxs", "vmuls", "vconv")),
+    _binary(name="GCD", function="gcd", inside=(_UNIT_S,)),
+    _scalar(name="GCDS", function="gcd", inside=(_UNIT_S,)),
+    _binary(name="EXPANDEXPDIF", function="expand_exp_dif", inside=("vsub", "vexp")),
+    _scalar(name="AXPY", function="axpy", inputs=2, inside=("vaxpy",)),
     _elements(name="BITWISENOT", function="bitwise_not", inside=("vnot",)),
     _binary(name="BITWISEAND", function="bitwise_and", inside=("vand",)),
     _binary(name="BITWISEOR", function="bitwise_or", inside=("vor",)),
@@ -163,13 +227,16 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
             inside=("vconv", "vector_dup", "vcmpv", "vsel")),
     _scalar(name="WHERE_ST", function="where", inputs=2, scalar_at=1, has_scratch=True,
             inside=("vconv", "vector_dup", "vcmpv", "vsel")),
-    TileOpcode(name="PAD", work=TileWork.PAD, has_scalar=True, inside=("vcopy", "vector_dup")),
+    TileOpcode(name="PAD", work=TileWork.PAD, has_scalar=True, moves_whole=True,
+            inside=("vcopy", "vector_dup")),
     TileOpcode(name="FILLPAD", work=TileWork.PAD, has_scalar=True, inside=("vcopy", "vector_dup")),
     _transpose(name="TRANSPOSE_VNCHWCONV", has_scratch=True,
             inside=("scatter_vnchwconv", _WITHIN, "vcopy")),
     _transpose(name="TRANSPOSE_MOVEIN", pipe=Pipe.MTE2, inside=(_IN,)),
     _transpose(name="TRANSPOSE_MOVEOUT", pipe=Pipe.MTE3, inside=(_OUT,)),
-    TileOpcode(name="CUM_SUM", work=TileWork.ACCUMULATE, inside=(_WITHIN, "vadd")),
+    TileOpcode(name="CUM_SUM", work=TileWork.ACCUMULATE, function="add", inside=(_WITHIN, "vadd")),
+    TileOpcode(name="CUM_PROD", work=TileWork.ACCUMULATE, function="mul",
+            inside=(_WITHIN, "vmul", "vadds")),
     TileOpcode(name="GATHER_ELEMENT", work=TileWork.GATHER, inputs=2, has_scratch=True,
             inside=(_UNIT_S, "vmuls", "vgather")),
     _reduce(name="ROWSUM_SINGLE", function="sum", inside=("vector_dup", "vadd", "vcgadd", "vcadd")),
@@ -177,15 +244,22 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
             inside=("vector_dup", "vmax", "vcgmax", "vcmax")),
     _reduce(name="ROWMIN_SINGLE", function="amin",
             inside=("vector_dup", "vmin", "vcgmin", "vcmin")),
+    _reduce(name="ROWPROD_SINGLE", function="prod", inside=("vector_dup", "vmul", _UNIT_S)),
+    _lines(name="ROWPRODLINE", function="prod", has_scratch=False, inside=(_WITHIN, "vmul")),
     _lines(name="ROWSUMLINE", function="sum", inside=(_WITHIN, "vadd")),
     _lines(name="ROWMAXLINE", function="amax", has_scratch=False, inside=(_WITHIN, "vmax")),
     _lines(name="ROWMINLINE", function="amin", has_scratch=False, inside=(_WITHIN, "vmin")),
     _pair(name="PAIRSUM", function="add", inside=(_WITHIN, "vadd")),
+    _pair(name="PAIRPROD", function="mul", inside=(_WITHIN, "vmul")),
     _pair(name="PAIRMAX", function="maximum", inside=(_WITHIN, "vmax")),
     _pair(name="PAIRMIN", function="minimum", inside=(_WITHIN, "vmin")),
 )})
 # fmt: on
 
+PAIRED: Final[Mapping[str, str]] = MappingProxyType(
+    {f"ROW{name}_SINGLE": f"PAIR{name}" for name in ("SUM", "MAX", "MIN", "PROD")}
+)
+"""By a reduction, the opcode that joins two of its tiles."""
 _SORTED: Final = "sorted pairs of value and index, whose layout is not modelled"
 _SCALAR: Final = "work of the scalar unit, whose accesses to UB are not modelled"
 _BY_GM: Final = "elements of GM by indices that are data"
@@ -194,14 +268,25 @@ NO_ROW: Final[Mapping[str, str]] = MappingProxyType(
         **dict.fromkeys(("BITSORT", "MRGSORT", "TILEDMRGSORT", "EXTRACT"), _SORTED),
         **dict.fromkeys(("GATHER", "GATHER_IN_UB", "INDEX_OUTCAST", "INDEX_PUT"), _BY_GM),
         **dict.fromkeys(("SCATTER", "SCATTER_ELEMENT"), _SCALAR),
-        **dict.fromkeys(("POW", "REM", "MOD"), "values that no operation of the table gives"),
-        "ISFINITE": "the overflow of a cast inside it, which is not public",
+        "POWS": "a number that chooses among several functions",
+        "REMRS": "a number before its tile, which the dump puts behind it",
+        "PRELU": "a weight for each column, which no operand is repeated to",
+        "TRIUL": "a diagonal that the place of the tile moves",
+        **dict.fromkeys(
+            ("PERMUTE", "PACK", "UNPACK", "GATHER_MASK_BUILDIN"), "a move that is not modelled"
+        ),
+        "INDEX_ADD": "an order in which rows are added to memory, which is not public",
+        "INDEX_ADD_UB": "rows that its indices name, which the scalar unit reads",
         "BRCB": "a packed column, whose layout is not modelled",
         "RANGE": "a first number that the dump's JSON lacks",
         "WHERE_SS": "two numbers that the dump lacks",
     }
 )
 """Opcodes that occur in kernels and have no row, each with the reason."""
+NO_FORMAT: Final[Mapping[tuple[str, Format], str]] = MappingProxyType(
+    {("ISFINITE", FP32): "a cast to FP16 over its own operand, whose overflow is not public"}
+)
+"""Rows that a format of the first operand has no values of, each with the reason."""
 
 
 def instructions_inside(opcode: str) -> str:

@@ -14,7 +14,16 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from simulator.numbers.formats import BOOL, Codes, FloatFormat, Format, IntFormat, assert_never
+from simulator.numbers.formats import (
+    BOOL,
+    FP32,
+    Codes,
+    FloatFormat,
+    Format,
+    IntFormat,
+    assert_never,
+    taper_of,
+)
 from simulator.numbers.rounding import Bools, RoundMode, round_significand, rounds_away
 
 
@@ -135,9 +144,16 @@ def _unpack_float(codes: Codes, fmt: FloatFormat) -> Unpacked:
     wide = codes.astype(np.uint64)
     magnitude = wide & np.uint64(fmt.sign_code - 1)
     negative = (wide & np.uint64(fmt.sign_code)) != 0
-    field = (magnitude >> np.uint64(fmt.man_bits)).astype(np.int64)
-    fraction = magnitude & np.uint64((1 << fmt.man_bits) - 1)
-    implicit = ((field != 0) | fmt.is_scale).astype(np.uint64) << np.uint64(fmt.man_bits)
+    if fmt.dots:
+        taper = taper_of(fmt)
+        ranks = taper.ranks[magnitude]
+        significand, exponent = taper.significands[ranks], taper.quanta[ranks]
+    else:
+        field = (magnitude >> np.uint64(fmt.man_bits)).astype(np.int64)
+        fraction = magnitude & np.uint64((1 << fmt.man_bits) - 1)
+        implicit = ((field != 0) | fmt.is_scale).astype(np.uint64) << np.uint64(fmt.man_bits)
+        significand = fraction | implicit
+        exponent = np.maximum(field, int(not fmt.is_scale)) - fmt.bias - fmt.man_bits
     nowhere = np.zeros(wide.shape, np.bool_)
     inf = nowhere if fmt.inf_code is None else magnitude == np.uint64(fmt.inf_code)
     if fmt.nan_is_negative_zero:
@@ -146,8 +162,8 @@ def _unpack_float(codes: Codes, fmt: FloatFormat) -> Unpacked:
         nan = magnitude > np.uint64(fmt.max_code if fmt.inf_code is None else fmt.inf_code)
     return Unpacked(
         negative=negative,
-        significand=fraction | implicit,
-        exponent=np.maximum(field, int(not fmt.is_scale)) - fmt.bias - fmt.man_bits,
+        significand=significand,
+        exponent=exponent,
         inf=inf,
         nan=nan,
     )
@@ -218,26 +234,25 @@ def _pack_float(value: Unpacked, dst: FloatFormat, mode: RoundMode, policy: Poli
     leading = value.exponent + bit_length(value.significand) - 1
     # A zero has no leading bit: it counts as subnormal.
     leading = np.where(value.significand == 0, dst.emin, leading)
-    quantum = np.maximum(leading, dst.emin) - dst.man_bits
+    quantum = dst.quanta(leading)
     kept = round_significand(value.significand, quantum - value.exponent, value.negative, mode)
-    # The exponent field counts quanta above the subnormal one; the implicit bit of `kept` adds the
-    # missing one, and a rounding carry flows into the exponent by itself.
-    binade = (quantum - dst.min_quantum).astype(np.uint64) << np.uint64(dst.man_bits)
-    magnitude = binade + kept
+    magnitude = dst.rank_bases(leading, quantum) + kept
     everywhere = np.ones(magnitude.shape, np.bool_)
-    overflow = magnitude > np.uint64(dst.max_code)
+    overflow = magnitude > np.uint64(dst.max_rank)
     to_inf = value.inf & policy.keeps_inf
     if not policy.overflow.saturates:
         to_inf = to_inf | overflow & ~value.inf & rounds_away(
             mode, guard=everywhere, sticky=everywhere, odd=everywhere, negative=value.negative
         )
-    magnitude = np.where(overflow | value.inf, np.uint64(dst.max_code), magnitude)
+    magnitude = np.where(overflow | value.inf, np.uint64(dst.max_rank), magnitude)
     to_nan = value.nan
     if dst.inf_code is not None:
-        magnitude = np.where(to_inf, np.uint64(dst.inf_code), magnitude)
+        magnitude = np.where(to_inf, np.uint64(dst.max_rank + 1), magnitude)
     elif dst.nan_code is not None:
         to_nan = to_nan | to_inf
     signed = value.negative & (dst.has_negative_zero | (magnitude != 0))
+    if dst.dots:
+        magnitude = taper_of(dst).codes[magnitude]
     packed = magnitude | np.where(signed, np.uint64(dst.sign_code), np.uint64(0))
     packed = np.where(to_nan, np.uint64(_nan_code(dst, policy)), packed)
     if policy.keeps_nan_sign and dst.has_negative_zero and dst.nan_code is not None:
@@ -337,3 +352,13 @@ def canonical_bools(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def values_of(codes: Codes, fmt: Format) -> npt.NDArray[Any]:
     """View codes as values of the format's numpy dtype."""
     return codes.view(fmt.dtype)
+
+
+def in_numpy(values: npt.NDArray[Any], fmt: Format) -> npt.NDArray[Any]:
+    """Values to compute with: themselves, or FP32 numbers where numpy lacks the format.
+
+    FP32 holds every number, infinity and NaN of such a format.
+    """
+    if fmt.is_in_numpy:
+        return values
+    return values_of(convert(codes_of(values, fmt), fmt, FP32, RoundMode.RINT, INF_NAN), FP32)

@@ -96,18 +96,19 @@ def _nearest_int(number: Number, fmt: IntFormat) -> int | None:
 def _nearest_float(number: Number, fmt: FloatFormat) -> int | None:
     if number.special == "nan":
         return fmt.nan_code
-    quantum = fmt.quantum(_leading(number.magnitude, fmt.emin))
-    kept = round(number.magnitude / Fraction(2) ** quantum)
+    leading = np.array([_leading(number.magnitude, fmt.emin)])
+    quanta = fmt.quanta(leading)
+    kept = round(number.magnitude / Fraction(2) ** int(quanta[0]))
     # E8M0 has no zero: its codes begin with its smallest number.
-    magnitude = ((quantum - fmt.min_quantum) << fmt.man_bits) + kept - fmt.is_scale
-    if number.special or magnitude > fmt.max_code:
+    rank = int(fmt.rank_bases(leading, quanta)[0]) + kept - fmt.is_scale
+    if number.special or rank > fmt.max_rank:
         if fmt.inf_code is None:
             return None
-        magnitude = fmt.inf_code
-    if fmt.is_scale and (number.negative or magnitude < 0):
+        rank = fmt.max_rank + 1
+    if fmt.is_scale and (number.negative or rank < 0):
         return None
-    signed = number.negative and (magnitude > 0 or fmt.has_negative_zero)
-    return magnitude | (fmt.sign_code if signed else 0)
+    signed = number.negative and (rank > 0 or fmt.has_negative_zero)
+    return fmt.code_of_rank(rank) | (fmt.sign_code if signed else 0)
 
 
 def _range(fmt: Format) -> str:
@@ -148,15 +149,26 @@ def number_of(code: int, fmt: Format) -> Number:
 def bits_text(code: int, fmt: Format) -> str:
     """A code in binary: sign|exponent|fraction of a float, sign|rest of a signed integer.
 
-    E8M0 is all exponent.
+    E8M0 is all exponent. HF8 is sign|dot|exponent|fraction, or sign|dot|rest where the dot is zero.
     """
     text = f"{code:0{fmt.bits}b}"
     if isinstance(fmt, FloatFormat):
         if fmt.is_scale:
             return text
+        if fmt.dots:
+            return "|".join(filter(None, _tapered_fields(text, fmt)))
         end = 1 + fmt.exp_bits
         return "|".join((text[0], text[1:end], text[end:]))
     return f"{text[0]}|{text[1:]}" if fmt.signed else text
+
+
+def _tapered_fields(text: str, fmt: FloatFormat) -> tuple[str, ...]:
+    for size, dot in enumerate(fmt.dots):
+        end = 1 + len(dot)
+        if text.startswith(dot, 1):
+            return text[0], dot, text[end : end + size], text[end + size :]
+    end = 1 + len(fmt.dots[0])
+    return text[0], text[1:end], text[end:]
 
 
 def decimal_text(value: Fraction) -> str:

@@ -198,7 +198,8 @@ def test_its_texts_are_of_its_rows(made_up_chip: str, capsys: pytest.CaptureFixt
     with pytest.raises(pypto.UnsupportedCastError) as error:
         pypto.cast(x, pypto.DT_FP16)
     assert str(error.value) == (
-        "X1 does not cast FP32 -> FP16: FP32 converts to nothing; sources are BF16, INT8"
+        "X1 does not cast FP32 -> FP16: FP32 converts to nothing; sources are BF16, INT8. "
+        "Chips of A2/A3 and 950 cast it: options(chip=)"
     )
     run_matrix(chip=made_up_chip, json=True)
     table = json.loads(capsys.readouterr().out)

@@ -19,8 +19,8 @@ __all__ = ["command", "npy"]  # fixtures
 
 # fmt: off
 COMMANDS = [
-    "cast", "checkpoint", "diff", "matrix", "explain", "compare", "route", "trace", "tune", "sweep",
-    "verify", "run", "certainty", "compile", "schedule", "check-schedule",
+    "cast", "checkpoint", "diff", "matrix", "operations", "explain", "compare", "route", "trace",
+    "tune", "sweep", "verify", "run", "certainty", "compile", "schedule", "check-schedule",
     "device-check", "facts",
 ]
 # fmt: on
@@ -63,7 +63,7 @@ COMMANDS = [
         ("cast struct.npy --to fp16", "struct.npy: "),
         ("cast struct.npy --to fp16", "has no pypto dtype"),
         ("cast empty.npy --to fp16", "no empty tensor"),
-        ("cast scalar.npy --to fp16", "1 to 4 dimensions"),
+        ("cast scalar.npy --to fp16", "1 to 5 dimensions"),
         ("explain", "Missing argument"),
         ("explain zero --from fp32 --to fp16", "'zero' is no number"),
         ("explain 1e99999 --from fp32 --to fp16", "exponent"),

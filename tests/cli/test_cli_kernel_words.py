@@ -100,7 +100,7 @@ def test_a_kernel_that_ends_the_program_or_raises(
         ("schedule --tile =16,64", "--tile is [LINE=]N,N, as 14=32,256; got '=16,64'"),
         ("schedule --tile 9=9=16,64", "--tile is [LINE=]N,N"),
         ("schedule --tile 9=16,", "a tile is positive ints with commas between"),
-        ("schedule --tile 16", "sets no tile shape of 1 dimension; its calls"),
+        ("schedule --tile 16", "sets no tile shape of 1 entry; its calls"),
         ("certainty --inputs x.npz --html {} --force", "is the input"),
     ],
 )

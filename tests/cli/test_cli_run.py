@@ -121,10 +121,10 @@ def test_an_error_of_the_program_has_its_traceback(command: Command, tmp_path: P
 
 
 def test_a_missing_name_ends_in_our_words(command: Command, tmp_path: Path) -> None:
-    for text in ("from pypto import conv", "import pypto.bindings", "import pypto\npypto.conv"):
+    for text in ("from pypto import konv", "import pypto.bindings", "import pypto\npypto.konv"):
         ran = command("run", program(tmp_path, text))
         assert ran.code == 1
-        assert "pypto_cast covers cast and the operations around it" in ran.err
+        assert "pypto_cast covers cast and the operations of kernels" in ran.err
 
 
 def test_a_file_that_is_not_there(command: Command, tmp_path: Path) -> None:

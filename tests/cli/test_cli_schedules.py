@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
 import sys
+import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path, PurePath
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -65,14 +68,27 @@ def test_what_is_found_ends_with_1_and_what_is_not_executed_with_2(
     assert "not executed: 1 of 1 leaves" in command(*words).error
 
 
+def test_prints_of_the_kernel_go_to_stderr(command: Command, kernel: str, tmp_path: Path) -> None:
+    file = Path(kernel.partition("::")[0])
+    call = "pypto.set_vec_tile_shapes("
+    file.write_text(file.read_text().replace(call, f"print('of the kernel'); {call}"))
+    dump = unpacked("softmax", tmp_path)
+
+    ran = command("check-schedule", "--upstream-dump", dump, "--kernel", kernel, "--json")
+
+    assert ran.json["found"] is None
+    assert "of the kernel" in ran.err
+
+
 def reuse_an_event(leaf: Path) -> None:
     """Let each of the first two copies set the same flag."""
     document = json.loads(leaf.read_text())
     (function,) = document["functions"]
+    marks = [each for each in function["operations"] if each["opcode"].startswith("PHASE")]
     first, second, put, take, *others = (
-        each for each in function["operations"] if not each["opcode"].startswith("PHASE")
+        each for each in function["operations"] if each not in marks
     )
-    function["operations"] = [first, put, take, second, put, take, *others]
+    function["operations"] = [first, put, take, second, put, take, *others, *marks]
     leaf.write_text(json.dumps(document))
 
 
@@ -249,6 +265,83 @@ def test_the_first_real_error_is_shown(
     assert not list(tmp_path.glob("tmp*"))
 
 
+@pytest.mark.parametrize("extent", ["128", "pypto.DYNAMIC"])
+@pytest.mark.parametrize("words", ["compile", "check-schedule"])
+def test_an_error_about_a_dynamic_dimension_says_so(
+    command: Command, kernel: str, tmp_path: Path, words: str, extent: str
+) -> None:
+    file = Path(kernel.partition("::")[0])
+    file.write_text(file.read_text().replace("[128, 512]", f"[{extent}, 512]"))
+    said = "The shape size of tensor must less than or equal to INT32_MAX(2,147,483,647)"
+    python = interpreter(tmp_path, f"echo 'ERROR:root:Record function softmax failed: {said}'")
+    output = ("-o", tmp_path / "kept") if words == "compile" else ()
+    shapes = ("--shape", "x=128,512", "--shape", "y=128,512")
+
+    error = command(words, kernel, *shapes, "--python", python, *output).error
+
+    assert said in error
+    assert ("; DYNAMIC dimensions of x, y: upstream takes no" in error) == ("DYN" in extent)
+
+
+def test_a_full_folder_of_temporary_files_is_named(
+    command: Command, kernel: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=0))
+    dump = unpacked("softmax", tmp_path)
+    cut = next(dump.glob("kernel_aicpu/*.cpp"))
+    cut.write_text(cut.read_text()[:100])
+    python = interpreter(tmp_path, f'cp -r "{dump}" output_1')
+
+    ran = command("compile", kernel, "--python", python, "-o", tmp_path / "kept")
+
+    assert (ran.code, ran.out) == (2, "")
+    assert f"{temporary}: no space is left there: No space left on device" in ran.error
+    assert not (tmp_path / "kept").exists()
+
+
+def test_a_full_folder_of_the_output_is_named(
+    command: Command, kernel: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dump = unpacked("softmax", tmp_path)
+    python = interpreter(tmp_path, f'cp -r "{dump}" output_1')
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_text", full)
+    ran = command("compile", kernel, "--python", python, "-o", tmp_path / "kept")
+
+    assert (ran.code, ran.out) == (2, "")
+    assert f"{tmp_path / 'kept'}: no space is left there: No space left on device" in ran.error
+    assert not (tmp_path / "kept").exists()
+
+
+def test_what_a_file_prints_is_not_among_the_results(
+    command: Command, kernel: str, tmp_path: Path
+) -> None:
+    file = Path(kernel.partition("::")[0])
+    file.write_text(file.read_text() + '\nprint("imported")\n')
+    dump = unpacked("softmax", tmp_path)
+    python = interpreter(tmp_path, f'cp -r "{dump}" output_1')
+
+    ran = command("compile", kernel, "--python", python, "-o", tmp_path / "kept", "--json")
+
+    assert (ran.code, ran.err) == (0, "imported\n")
+    assert ran.json["report_kind"] == "compile"
+    shown = command("schedule", kernel, "--json")
+    assert (shown.code, shown.err) == (0, "imported\n")
+    assert shown.json["report_kind"] == "schedule"
+
+
+def test_the_help_says_when_an_output_has_to_be_written_whole(command: Command) -> None:
+    text = " ".join(command("check-schedule", "--help").out.replace("│", " ").split())
+    assert "Without FILE:: an output has to be written whole" in text
+    assert "each output is expected to be written whole" in text
+
+
 def test_leaves_of_a_compiler_that_does_not_end_are_kept(
     command: Command, kernel: str, tmp_path: Path
 ) -> None:
@@ -270,6 +363,10 @@ def test_leaves_of_a_compiler_that_does_not_end_are_kept(
         (("compile", "{}", "-o", "d", "--shape", "x=a"), "NAME=N,N of 1 or more, as x=1024,256"),
         (("compile", "{}", "-o", "d", "--shape", "z=4,4"), "softmax takes x, y, not z"),
         (("compile", "{}", "-o", "d", "--shape", "x=0,4"), "NAME=N,N of 1 or more"),
+        (
+            ("schedule", "{}", "--shape", f"x={2**63},4"),
+            f"--shape x={2**63},4: numbers of a kernel have 64 bits, so a length is below 2^63",
+        ),
         (("compile", "{}", "-o", "d", *("--shape", "x=1", "--shape", "x=2")), "a tensor twice"),
         (
             ("compile", "{}", "-o", "d", "--shape", "x=4,4"),
@@ -300,6 +397,8 @@ def test_leaves_of_a_compiler_that_does_not_end_are_kept(
             "--exhaustive would change nothing of the cycles, which depend on no code",
         ),
         (("check-schedule", "--upstream-dump", "nothing"), "no dump of upstream's compiler"),
+        (("check-schedule", "--upstream-dump", ""), "the folder of a dump is empty; '.' is"),
+        (("schedule", "--upstream-dump", ""), "the folder of a dump is empty; '.' is this one"),
     ],
 )
 def test_bad_words_are_refused(

@@ -92,7 +92,7 @@ def test_other_errors(command: Command, config: Path, tmp_path: Path) -> None:
     assert "no directory" in command("sweep", config, "--csv", tmp_path / "no" / "x.csv").error
     assert "--jobs" in command("sweep", config, "--jobs", 0).error
     config.with_suffix(".jsonl").write_text("a diary\n", encoding="utf-8")
-    assert "line 1: no result of a sweep" in command("sweep", config).error
+    assert "line 1: no result of a sweep or of tune" in command("sweep", config).error
 
 
 @pytest.mark.parametrize("force", [(), ("--force",)], ids=["free", "force"])

@@ -117,3 +117,20 @@ def test_the_command_prints_json(
     monkeypatch.setattr("sys.argv", ["benchmarks.cast", *given])
     benchmark.main()
     assert capsys.readouterr().out.startswith("## Pairs\n\n| pair | mode | Melem/s |")
+
+
+def test_special_functions_lie_inside_their_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("mpmath")
+    from benchmarks import special_functions
+
+    x = np.random.default_rng(2).normal(0, 2, 40).astype(np.float32)
+    names = {**special_functions.FUNCTIONS, **special_functions.OF_TWO}
+    assert {"sin", "cos", "atan2", "pow"} < names.keys()
+    for name in names:
+        operands = (x,) if name in special_functions.FUNCTIONS else (x, x[::-1])
+        assert special_functions.rows(name, "FP32", operands, 1)
+    monkeypatch.setattr(
+        special_functions, "_carried_out", lambda name, given, random: np.full((1, 40), 3, "f4")
+    )
+    with pytest.raises(AssertionError, match="tanh"):
+        special_functions.rows("tanh", "FP32", (x,), 1)

@@ -15,12 +15,13 @@ from support.environment.page_code import blocks_of
 from support.environment.sources import ROOT
 
 from ascend_kernels.matrix_table import markdown
-from docs.generators import notebook_page
-from docs.generators.generated import PAGES, TABLES
+from docs.generators import fidelity_tables, notebook_page
+from docs.generators.generated import PAGES
 from docs.generators.markdown_text import joined
 from docs.generators.rounding_picture import PICTURE, picture
 from docs.generators.schedule_picture import SCHEDULE_PICTURE, schedule_picture
 from simulator.arithmetic.trust import ASSUMPTIONS, CHOICES
+from tiling.chips import A2_A3, ASCEND_950
 
 DOCS = ROOT / "docs"
 RUNNER = ROOT / "tests" / "support" / "environment" / "page_code.py"
@@ -90,11 +91,12 @@ def test_the_readme_is_short_and_starts_with_one_sentence() -> None:
     assert lines[1] == lines[3] == ""
 
 
-def test_the_support_table_is_the_matrix() -> None:
+@pytest.mark.parametrize(("name", "family"), [("matrix", A2_A3), ("matrix of 950", ASCEND_950)])
+def test_the_support_table_is_the_matrix(name: str, family: str) -> None:
     page = (DOCS / "matrix.md").read_text(encoding="utf-8")
-    shown = re.search(r"<!-- matrix: .*? -->\n(.*?)<!-- end of matrix -->", page, re.S)
+    shown = re.search(rf"<!-- {name}: .*? -->\n(.*?)<!-- end of {name} -->", page, re.S)
     assert shown is not None
-    assert shown[1].strip() == markdown().strip()
+    assert shown[1].strip() == markdown(family).strip()
 
 
 def test_the_picture_is_what_the_modes_give() -> None:
@@ -118,7 +120,7 @@ def test_every_table_is_shown_on_the_fidelity_page_of_each_language() -> None:
         text = (DOCS / name).read_text(encoding="utf-8")
         assert re.findall(r"<!-- table: (\w+) -->", text) == [
             "chosen",
-            *(table for table in TABLES if table not in ("chosen", "chips")),
+            *(table for table in fidelity_tables.TABLES if table not in ("chosen", "chips")),
             "chips",
         ]
 
@@ -149,6 +151,7 @@ def test_a_translation_has_the_headings_and_the_code_of_the_page(page: Path) -> 
         "operations_to_tasks",
         "kernel_tasks",
         "fidelity",
+        "operations",
         "device",
         "device_owners",
         "testing",

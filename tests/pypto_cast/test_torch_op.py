@@ -278,7 +278,7 @@ def test_it_refuses_in_the_words_of_pypto(name: str, device: str) -> None:
     declared = pypto.Tensor(list(x.shape), torch_op.data_type_of(x.dtype))
     with pypto.options(vec_tile_shapes=tile):
         expected = raised(lambda: pypto.cast(declared, dtype))
-    if device == "cpu" and x.dim() in (0, 5):
+    if device == "cpu" and x.dim() == 0:
         expected = raised(lambda: as_pypto(x))
     assert raised(lambda: cast(x.to(device), int(dtype), 0, ON, list(tile))) == expected
 
@@ -286,13 +286,13 @@ def test_it_refuses_in_the_words_of_pypto(name: str, device: str) -> None:
 def test_an_empty_tensor() -> None:
     assert raised(lambda: cast(torch.zeros(0, 3), 6, 0, ON, [1, 1])) == (
         pypto.ShapeError,
-        "a cast takes no empty tensor; shape [0, 3] has 0 elements",
+        "an operation takes no empty tensor; shape [0, 3] has 0 elements",
     )
 
 
-@pytest.mark.parametrize("tile", [[0], [-8], [1, 1, 1, 1, 1]], ids=str)
+@pytest.mark.parametrize("tile", [[0], [-8], [1] * 6], ids=str)
 def test_a_tile_that_is_none(tile: list[int]) -> None:
-    expected = pypto.TileShapeError, f"a tile shape is 1 to 4 positive ints; got {tile}"
+    expected = pypto.TileShapeError, f"a tile shape is 1 to 5 positive ints; got {tile}"
     assert raised(lambda: cast(torch.zeros(32), 6, 0, ON, tile)) == expected
 
 

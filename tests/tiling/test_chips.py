@@ -23,7 +23,10 @@ CORES = {
     "Ascend910_9362": ("A3", 40),
     "Ascend910_9363": ("A3", 40),
     "Ascend910_9372": ("A3", 40),
+    "Ascend950PR": ("950", 64),
+    "Ascend950DT": ("950", 56),
 }
+UB_BYTES = {"950": (253952, 253952)}
 NUMERIC_FIELDS = {
     field.name
     for field in dataclasses.fields(Chip)
@@ -39,7 +42,7 @@ def test_the_table_has_all_chips() -> None:
 
 @every_chip
 def test_memory_figures_are_those_of_the_rules(chip: Chip) -> None:
-    assert (chip.ub_bytes, chip.ub_safe_bytes) == (196608, 188160)
+    assert (chip.ub_bytes, chip.ub_safe_bytes) == UB_BYTES.get(chip.isa, (196608, 188160))
     assert (chip.block_bytes, chip.repeat_bytes, chip.max_repeat) == (32, 256, 255)
 
 
@@ -94,5 +97,5 @@ def test_chips_cannot_be_changed_and_can_be_keys() -> None:
     twin = dataclasses.replace(DEFAULT_CHIP)
     assert twin == DEFAULT_CHIP
     assert hash(twin) == hash(DEFAULT_CHIP)
-    assert len({*CHIPS.values(), twin}) == 13
+    assert len({*CHIPS.values(), twin}) == 15
     assert dataclasses.replace(DEFAULT_CHIP, ub_bytes=1024) != DEFAULT_CHIP

@@ -30,6 +30,7 @@ import numpy as np
 
 from ascend_kernels.schedule.body_runs import NO_EXTENTS, body_runs
 from ascend_kernels.schedule.planner.tiles.tile_graph import (
+    LEAST_CYCLES,
     Attributes,
     KernelGraphs,
     Memory,
@@ -44,10 +45,11 @@ from ascend_kernels.schedule.simulated_cycles import (
     FIRST_CYCLES,
     FORMS,
     HAND_OUT_CYCLES,
+    LATENCIES,
     RESOLVE_CYCLES,
+    TASKS,
 )
-from ascend_kernels.schedule.task_times import MODEL
-from simulator.machine.tile_opcodes import TILE_OPCODES, TileOpcode, TileWork
+from simulator.machine.tile_opcodes import PAIRED, REDUCTIONS, TILE_OPCODES, TileOpcode, TileWork
 from simulator.numbers.formats import Format
 from tiling.grid import Ints, Shape
 
@@ -56,15 +58,8 @@ Lengths = int | Ints
 Axes = Sequence[Lengths]
 """The lengths of a tile by axis."""
 _TILE_BY_TILE: Final = (TileWork.ELEMENTS, TileWork.CAST, TileWork.COMPARE)
-_REDUCTIONS: Final = (TileWork.REDUCE, TileWork.REDUCE_LINES)
-_BY_TILE: Final = (*_TILE_BY_TILE, *_REDUCTIONS, TileWork.FILL, TileWork.EXPAND)
-_PAIRS: Final = {"ROWMAX": "PAIRMAX", "ROWMIN": "PAIRMIN", "ROWSUM": "PAIRSUM"}
-"""By the first letters of a reduction, the opcode that joins its tiles."""
-_FIRST_CYCLES: Final = 10
-"""The least of an operation with a tile to read, or a copy in."""
+_BY_TILE: Final = (*_TILE_BY_TILE, *REDUCTIONS, TileWork.FILL, TileWork.EXPAND)
 _LASTING: Final = (Memory.ARGUMENT, Memory.SLOT)
-LATENCIES: Final = "latencies"
-"""The name of the model: the cycles that upstream's scheduler counts."""
 
 
 def _least(opcode: str) -> int:
@@ -73,8 +68,11 @@ def _least(opcode: str) -> int:
     return min(math.floor(form.once + form.each) for form in forms)
 
 
-_COPY_CYCLES: Final = {MODEL: (_least("COPY_IN"), _least("COPY_OUT")), LATENCIES: (10, 10)}
-"""The least of a copy in and of a copy out."""
+_COPY_CYCLES: Final = {
+    TASKS: {each: _least(each) for each in ("COPY_IN", "COPY_OUT")},
+    LATENCIES: dict.fromkeys(("COPY_IN", "COPY_OUT"), LEAST_CYCLES),
+}
+"""The least of each copy, by model."""
 _Sizes = Sequence[tuple[Lengths, Axes]]
 
 
@@ -107,7 +105,7 @@ class CycleBound:
         self,
         given: KernelGraphs,
         cores: int,
-        model: str = MODEL,
+        model: str = TASKS,
         extents: Mapping[str, Shape] = NO_EXTENTS,
     ) -> None:
         self._cores, self._model = cores, model
@@ -141,7 +139,7 @@ class CycleBound:
         if self._model == LATENCIES:
             return _most([-(-work.tiles // self._cores), work.chain])
         tasks, whole = _apart(graph, nodes, tile_of)
-        first, last = _COPY_CYCLES[self._model]
+        first, last = _COPY_CYCLES[self._model].values()
         shared = np.asarray(math.inf)
         for cores in range(1, self._cores + 1):
             count = np.maximum(cores, tasks)
@@ -157,7 +155,7 @@ class CycleBound:
 
     def _copy(self, opcode: str, tensor: TileTensor, tile: Axes) -> Lengths:
         """The least cycles of a copy of one full tile."""
-        least = _COPY_CYCLES[self._model][opcode == "COPY_OUT"]
+        least = _COPY_CYCLES[self._model][opcode]
         if self._model == LATENCIES or len(tensor.shape) != len(tile):
             return least
         size = _sizes(tensor.shape, tile)[0][1]
@@ -192,7 +190,7 @@ class CycleBound:
             if fixed.intersection(node.inputs):
                 fixed.update(node.outputs)
                 cycles = _cycles(graph, node, tile, self._model)
-                if cycles is not None and self._model == MODEL:
+                if cycles is not None and self._model == TASKS:
                     for each in node.inputs:
                         source = given.get(each)
                         if source is not None and source not in written:
@@ -210,7 +208,7 @@ class CycleBound:
                 else:
                     # Of joined tiles the second is copied in too, or what becomes of it.
                     joined = _joined(graph, node, tile) if copies else 1
-                    second = np.minimum(joined - 1, 1) * _COPY_CYCLES[MODEL][0]
+                    second = np.minimum(joined - 1, 1) * _COPY_CYCLES[TASKS]["COPY_IN"]
                     before = np.maximum(before, sum(copies.values()) + second)
             key = node.opcode, inputs, _anonymous(asked), _key(tile)
             value = known.setdefault(key, node.outputs[0])
@@ -265,7 +263,7 @@ def _apart(
         row = TILE_OPCODES.get(node.opcode)
         if row is None or row.work not in _BY_TILE:
             return 1, 1
-        joined |= {node.attributes.axis} if row.work in _REDUCTIONS else set()
+        joined |= {node.attributes.axis} if row.work in REDUCTIONS else set()
     counts = [
         divmod(extents[0], length)
         for axis, (length, extents) in enumerate(
@@ -290,7 +288,7 @@ def _joined(graph: TileGraph, node: Node, tile: Axes) -> Lengths:
     """The tiles that a reduction joins; 1 of another operation."""
     row, axis = TILE_OPCODES[node.opcode], node.attributes.axis
     extent = graph.tensors[node.inputs[0]].shape[axis]
-    return -(-extent // tile[axis]) if row.work in _REDUCTIONS else 1
+    return -(-extent // tile[axis]) if row.work in REDUCTIONS else 1
 
 
 def _copied(tensor: TileTensor, tile: Axes) -> Lengths:
@@ -327,15 +325,15 @@ def _cycles(graph: TileGraph, node: Node, tile: Axes, model: str) -> tuple[Lengt
         return None
     operands = [graph.tensors[each] for each in (*node.inputs, node.outputs[0])]
     first, result = operands[0], operands[-1]
-    if model == MODEL:
+    if model == TASKS:
         return _simulated_work(graph, node, row, operands, tile)
     narrow = min((each.format for each in operands), key=lambda each: each.dtype.itemsize)
     if row.work in _TILE_BY_TILE and len(tile) == len(result.shape):
         return _of_tiles(result.shape, tile, narrow)
-    if row.work in _REDUCTIONS and len(tile) == len(first.shape):
+    if row.work in REDUCTIONS and len(tile) == len(first.shape):
         total, longest = _of_tiles(first.shape, tile, narrow)
         rounds = np.frexp(_joined(graph, node, tile) - 1)[1].astype(np.int64)
-        return total, longest + _FIRST_CYCLES * rounds
+        return total, longest + LEAST_CYCLES * rounds
     return None
 
 
@@ -346,10 +344,10 @@ def _simulated_work(
     shape = operands[0].shape
     if len(tile) != len(shape):
         return None
-    if row.work in _REDUCTIONS:
+    if row.work in REDUCTIONS:
         axis = node.attributes.axis
         joined = _joined(graph, node, tile)
-        opcode, fmt = _PAIRS.get(node.opcode[:6], ""), operands[0].format
+        opcode, fmt = PAIRED.get(node.opcode, ""), operands[0].format
         full = np.minimum(tile[axis], shape[axis])
         rest = shape[axis] % np.asarray(tile[axis]) * (np.asarray(joined) > 1)
         whole, last = (

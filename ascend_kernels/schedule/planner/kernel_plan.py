@@ -6,7 +6,7 @@ import functools
 from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import numpy.typing as npt
 
@@ -32,9 +32,13 @@ from ascend_kernels.schedule.planner.tiles.tile_graph import (
     producers,
 )
 from ascend_kernels.schedule.schedule import PLANNER, Schedule
+from ascend_kernels.schedule.time_limit import check_time
 from simulator.numbers.formats import Format
-from tiling.chips import Chip
+from tiling.chips import A2_A3, Chip
 from tiling.grid import Shape
+
+PASS_FAMILIES: Final = (A2_A3,)
+"""The families whose dumps the passes of the planner were compared with."""
 
 
 def check_shapes(kernel: str, tensors: Mapping[str, tuple[Format, Shape]]) -> None:
@@ -69,6 +73,7 @@ def planned_schedule(
         chip: whose cores and UB are planned for.
 
     Raises:
+        OutOfTimeError: the time that `planned_until` gives is over.
         PlanError: an operation that is not planned, more in UB at one moment than it holds, tasks
             that nothing orders, or a kernel without an operation; names operation and line.
     """
@@ -119,10 +124,28 @@ def _planned(
         bodies=bodies,
         steps=steps,
         simplified=(
+            *_of_other_families(chip),
             *given.simplified,
             *(f"leaf {n}: {each.simplified}" for n, each in enumerate(leaves) if each.simplified),
         ),
     )
+
+
+def _of_other_families(chip: Chip) -> tuple[str, ...]:
+    """The passes are another family's: UB and cores alone are the chip's."""
+    if chip.isa in PASS_FAMILIES:
+        return ()
+    return (f"passes of {', '.join(PASS_FAMILIES)}, unconfirmed for {chip.isa}",)
+
+
+def forget_plans() -> None:
+    """Forget the schedules that are kept, so that each is planned anew."""
+    _planned.cache_clear()
+
+
+def plans_made() -> int:
+    """The schedules planned, and not taken from those kept, since these were forgotten."""
+    return _planned.cache_info().misses
 
 
 def check_ordered(
@@ -184,6 +207,7 @@ def _check_written(graphs: Sequence[TileGraph], written: AbstractSet[str]) -> No
 
 
 def _planned_leaf(name: str, graph: LeafGraph, ub_bytes: int) -> PlannedLeaf:
+    check_time()
     try:
         return plan_leaf(name, graph, ub_bytes)
     except PlanError:

@@ -3,11 +3,13 @@
 Along an axis that no operation joins, rows differ in the places of their copies alone, and the
 numbers of raw tensors, on which the order of allocations depends, grow by as much with each row.
 Three lengths are planned; where the third is not what follows from the first two, or tasks depend
-on each other, all rows are planned.
+on each other, all rows are planned. Where how many parts are alike decides what is merged, the
+lengths are those from which on that stays.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
@@ -18,48 +20,76 @@ from ascend_kernels.schedule.parts import Access, Task, TileOperand
 from ascend_kernels.schedule.planner.leaves.leaf_graph import LeafGraph
 from ascend_kernels.schedule.planner.subgraphs import TiledKernel
 from ascend_kernels.schedule.planner.tiles.partition import MANY
-from ascend_kernels.schedule.planner.tiles.tile_graph import TileGraph, TileTensor
+from ascend_kernels.schedule.planner.tiles.tile_graph import Memory, TileGraph, TileTensor
+from simulator.machine.tile_opcodes import REDUCTIONS, TILE_OPCODES, TileWork
 
-_PLANNED: Final = (MANY, MANY + 1, MANY + 2)
-"""The rows that are planned: from so many on, no rule of merging depends on their number."""
+_FEWEST: Final = 2
+"""The rows that are planned at least: parts that are alone merge by a rule of their own."""
+_LENGTHS: Final = 3
+_ALONG: Final = REDUCTIONS | {TileWork.ACCUMULATE, TileWork.GATHER}
+"""Of operations that read all tiles along an axis."""
 Plan = Callable[[TileGraph], TiledKernel]
 
 
-def with_shared_rows(graph: TileGraph, plan: Plan) -> TiledKernel:
+def with_shared_rows(graph: TileGraph, plan: Plan, axis: int = 0) -> TiledKernel:
     """Plan a kernel, of many alike rows only a few.
 
     Args:
         graph: operations over whole tensors.
         plan: plans all rows of a graph.
+        axis: the first along which rows may be alike.
     """
-    for axis in range(max((len(each.shape) for each in graph.tensors), default=0)):
-        step, length = _step_and_length(graph, axis)
-        rows, rest = divmod(length, step or 1)
-        if rows > sum(_PLANNED):
-            planned = (
-                with_shared_rows(_of_length(graph, axis, count * step + rest), plan)
-                for count in _PLANNED
-            )
-            few = next(planned)
-            alike = {each.name for each in graph.tensors if each.shape[axis] == 1}
-            alike |= {each.name for body in few.bodies for each in body.temporaries}
-            few_rows = _Rows(axis=axis, step=step, alike=alike, kernel=few)
-            if few_rows.are_apart:
-                more, most = planned
-                found = few_rows.extended(more, rows)
-                if found is not None and few_rows.extended(more, _PLANNED[2]) == most:
-                    return found
-    return plan(graph)
+    if axis >= max((len(each.shape) for each in graph.tensors), default=0):
+        return plan(graph)
+    step, length = step_and_length(graph, axis)
+    rows, rest = divmod(length, step or 1)
+    fewest = _fewest(graph, step, rest)
+    for first in sorted({fewest, max(fewest, MANY)} if step else ()):
+        counts = range(first, first + _LENGTHS)
+        if rows <= sum(counts):
+            break
+        planned = (
+            with_shared_rows(of_length(graph, axis, count * step + rest), plan, axis + 1)
+            for count in counts
+        )
+        few = next(planned)
+        if few.is_by_count and first < MANY:
+            continue
+        alike = {each.name for each in graph.tensors if each.shape[axis] == 1}
+        alike |= {each.name for body in few.bodies for each in body.temporaries}
+        few_rows = _Rows(axis=axis, step=step, count=first, alike=alike, kernel=few)
+        if not few_rows.are_apart:
+            break
+        more, most = planned
+        if few_rows.has_leaves_of(more) and few_rows.extended(more, counts[-1]) == most:
+            return few_rows.extended(more, rows)
+    return with_shared_rows(graph, plan, axis + 1)
 
 
-def _step_and_length(graph: TileGraph, axis: int) -> tuple[int, int]:
-    """The extent of a tile along an axis, and of the tensors; 0 where operations may join tiles."""
+def _fewest(graph: TileGraph, step: int, rest: int) -> int:
+    """The rows from which on a tensor that is assembled of tiles is more than one common box.
+
+    See `split_assembled`: boxes of whole tiles and of the rest behind them.
+    """
+    is_joined = any(
+        node.opcode in ("VIEW", "ASSEMBLE", "REGISTER_COPY")
+        and {graph.tensors[each].memory for each in (*node.inputs, *node.outputs)} == {Memory.UB}
+        for node in graph.nodes
+    )
+    return max(_FEWEST, math.lcm(step, rest) // step + 1 if is_joined and rest else 0)
+
+
+def step_and_length(graph: TileGraph, axis: int) -> tuple[int, int]:
+    """The extent of a tile along an axis, and of the tensors; 0 where operations join tiles."""
     ranks = {len(each.shape) for each in graph.tensors}
     if len(ranks) > 1 or any(each.is_open for each in graph.tensors):
         return 0, 0
     steps: set[int] = set()
     for node in graph.nodes:
-        if node.opcode == "RESHAPE" or any(node.attributes.offset[axis : axis + 1]):
+        row, asked = TILE_OPCODES.get(node.opcode), node.attributes
+        is_along = row is not None and row.work in _ALONG and asked.axis == axis
+        is_moved = axis in asked.axes or any(asked.offset[axis : axis + 1])
+        if node.opcode == "RESHAPE" or is_along or is_moved:
             return 0, 0
         if node.opcode not in ("VIEW", "ASSEMBLE"):
             steps.update(node.tile_shape[axis : axis + 1] or (0,))
@@ -67,7 +97,9 @@ def _step_and_length(graph: TileGraph, axis: int) -> tuple[int, int]:
     return (max(steps), max(lengths)) if len(steps) == len(lengths) == 1 else (0, 0)
 
 
-def _of_length(graph: TileGraph, axis: int, length: int) -> TileGraph:
+def of_length(graph: TileGraph, axis: int, length: int) -> TileGraph:
+    """The same operations over tensors of another length along an axis."""
+
     def cut(tensor: TileTensor) -> TileTensor:
         extents = list(tensor.shape)
         extents[axis] = 1 if extents[axis] == 1 else length
@@ -82,12 +114,14 @@ class _Rows:
 
     Attributes:
         axis, step: the axis, and the extent of a tile along it.
+        count: the whole rows.
         alike: the tensors that all rows read the same elements of, and those of the last row alone.
         kernel: as planned.
     """
 
     axis: int
     step: int
+    count: int
     alike: AbstractSet[str]
     kernel: TiledKernel
 
@@ -95,45 +129,47 @@ class _Rows:
     def are_apart(self) -> bool:
         """No whole row waits for a task or is waited for; the rest behind them may."""
         return not any(
-            self._row(each) < _PLANNED[0]
+            self._row(each) < self.count
             for body in self.kernel.bodies
             for task in body.tasks
             if task.successors
             for each in (task, *map(body.tasks.__getitem__, task.successors))
         )
 
-    def extended(self, more: TiledKernel, rows: int) -> TiledKernel | None:
-        """The kernel of so many rows; None where that of one row more has other leaves."""
-        leaves = list(zip(self.kernel.leaves, more.leaves, strict=False))
-        (body,), added = self.kernel.bodies, rows - _PLANNED[0]
-        if len(self.kernel.leaves) != len(more.leaves) or any(
-            one.renumbered() != other.renumbered() for one, other in leaves
-        ):
-            return None
-        return TiledKernel(
+    def has_leaves_of(self, more: TiledKernel) -> bool:
+        """True if the kernel of one row more has the same leaves but for the buffers' numbers."""
+        return len(self.kernel.leaves) == len(more.leaves) and all(
+            one.renumbered() == other.renumbered()
+            for one, other in zip(self.kernel.leaves, more.leaves, strict=True)
+        )
+
+    def extended(self, more: TiledKernel, rows: int) -> TiledKernel:
+        """The kernel of so many rows, from that of one row more."""
+        leaves = zip(self.kernel.leaves, more.leaves, strict=True)
+        (body,), added = self.kernel.bodies, rows - self.count
+        return replace(
+            self.kernel,
             leaves=tuple(_in_buffers_of(*pair, added) for pair in leaves),
             bodies=(replace(body, tasks=tuple(self._tasks(body.tasks, added))),),
         )
 
     def _tasks(self, tasks: Sequence[Task], added: int) -> Iterator[Task]:
         """All tasks: those of the last whole row as often as it takes, the rest behind them."""
-        last = _PLANNED[0] - 1
+        last = self.count - 1
         rows = [self._row(each) for each in tasks]
         places = list(accumulate((1 + added * (row == last) for row in rows), initial=0))
         for is_last, found in groupby(range(len(tasks)), lambda place: rows[place] == last):
             alike = list(found)
             for count in range(added + 1) if is_last else (0,):
                 for place in alike:
-                    task = replace(
-                        tasks[place],
-                        successors=tuple(places[each] for each in tasks[place].successors),
-                    )
+                    task, later = tasks[place], tuple(places[x] for x in tasks[place].successors)
+                    task = replace(task, successors=later) if later else task
                     yield self._moved(task, added if rows[place] > last else count)
 
     def _row(self, task: Task) -> int:
         starts = [each.offset[self.axis] for each in task.accesses if each.tensor not in self.alike]
         if not starts:
-            return _PLANNED[0]
+            return self.count
         return max(start for start in starts if isinstance(start, int)) // self.step
 
     def _moved(self, task: Task, rows: int) -> Task:

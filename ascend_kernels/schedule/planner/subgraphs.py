@@ -6,8 +6,9 @@ Paths below are those of upstream pypto at tag r0.2.0, framework/src/passes.
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import operator
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Final
 
 from ascend_kernels.schedule.parts import (
@@ -21,10 +22,11 @@ from ascend_kernels.schedule.parts import (
     TileOperand,
     TileOperation,
 )
-from ascend_kernels.schedule.planner.leaves.leaf_graph import LeafGraph, operation_cycles
+from ascend_kernels.schedule.planner.leaves.leaf_graph import LeafGraph, decimals, operation_cycles
 from ascend_kernels.schedule.planner.tiles.open_extents import GIVES_EXTENTS, inferred
 from ascend_kernels.schedule.planner.tiles.tile_graph import (
     BLOCK_BYTES,
+    Attributes,
     Memory,
     Node,
     PlanError,
@@ -49,6 +51,11 @@ _WIDENED: Final = frozenset(
     )
 )
 """Opcodes whose operands are padded to the widest of them (interface/operation/opcode.cpp)."""
+_APART: Final = frozenset(("scalar", "offset", "file", "line"))
+_asked: Final[Callable[[Attributes], Hashable]] = operator.attrgetter(
+    *(each.name for each in fields(Attributes) if each.name not in _APART)
+)
+"""The attributes of a node but its number, its place in a tensor and that in the source."""
 _WHOLE_REPEATS: Final = frozenset(("CMP", "CMPS"))
 """Opcodes that read rows beyond the last, up to 256 B."""
 
@@ -99,10 +106,9 @@ def _tells_extents(node: Node) -> bool:
 
 def _identity(node: Node, output: int) -> Hashable:
     """A node with six decimals of its number, the text that upstream compares (DumpAttr)."""
-    number = node.attributes.scalar
-    asked = replace(node.attributes, file="", line=0, scalar=None)
-    text = "" if number is None else format(number, "f")
-    return node.opcode, node.inputs, asked, text, node.subgraph, output
+    asked = node.attributes
+    text = decimals(asked.scalar)
+    return node.opcode, node.inputs, _asked(asked), asked.offset, text, node.subgraph, output
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,16 +202,23 @@ def _padded_row(graph: TileGraph, node: Node, tensor: TileTensor) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TiledKernel:
-    """The leaves of a kernel, and the tasks that run them, in the order of the bodies."""
+    """The leaves of a kernel, and the tasks that run them, in the order of the bodies.
+
+    Attributes:
+        leaves, bodies: these.
+        is_by_count: see `TileGraph`.
+    """
 
     leaves: tuple[LeafGraph, ...]
     bodies: tuple[Body, ...]
+    is_by_count: bool = False
 
 
 def split(graph: TileGraph, name: str, *, is_open: bool = False) -> TiledKernel:
     """Make a leaf of each kind of subgraph, and a task of each subgraph.
 
-    Subgraphs that are equal but for the places of their copies share the leaf of the first
+    Subgraphs that are equal but for the places of their copies share the leaf of the first, with
+    its numbers: those of another with the same six decimals are dropped
     (tile_graph_pass/subgraph_to_function.cpp:438; interface/function/function.cpp:1273).
 
     Args:
@@ -245,7 +258,11 @@ def split(graph: TileGraph, name: str, *, is_open: bool = False) -> TiledKernel:
         for place, node in zip(orders[leaf], asking, strict=True):
             accesses[place] = _access(graph, node, temporaries, extents)
         tasks.append((leaf, tuple(each for each in accesses if each is not None)))
-    return TiledKernel(leaves=tuple(made), bodies=(_body(graph, name, tasks, temporaries),))
+    return TiledKernel(
+        leaves=tuple(made),
+        bodies=(_body(graph, name, tasks, temporaries),),
+        is_by_count=graph.is_by_count,
+    )
 
 
 def _extents(graph: TileGraph, node: Node) -> Scalars:
@@ -264,7 +281,8 @@ def _has_access(graph: TileGraph, node: Node) -> bool:
 
 def _by_access(asking: Sequence[Node], ordered: Sequence[Node]) -> list[Node]:
     """The nodes with an access, in order: copies first."""
-    found = (each for each in ordered if each in asking)
+    numbers = {each.number for each in asking}
+    found = (each for each in ordered if each.number in numbers)
     return sorted(found, key=lambda each: each.opcode not in COPIES)
 
 
@@ -306,10 +324,10 @@ def _temporaries(graph: TileGraph, body: str) -> Mapping[int, Temporary]:
             if target not in names:
                 source, target = target, source
             aliases[target] = names.get(source, graph.tensors[source].name)
+    made = producers(graph.nodes)
     return {
-        tensor: _temporary(graph.tensors[tensor], name, aliases.get(tensor, ""), made)
+        tensor: _temporary(graph.tensors[tensor], name, aliases.get(tensor, ""), tensor in made)
         for tensor, name in names.items()
-        for made in [any(tensor in node.outputs for node in graph.nodes)]
     }
 
 
@@ -351,10 +369,10 @@ def _walk(
             if node.number in met:
                 continue
             met[node.number] = node
-            offset = () if node.opcode in COPIES else node.attributes.offset
-            asked = replace(node.attributes, file="", line=0, offset=offset)
-            asks = _asks_extents(graph, node)
-            text.append((node.opcode, asked, node.outputs.index(tensor), asks))
+            asked, asks = node.attributes, _asks_extents(graph, node)
+            offset = () if node.opcode in COPIES else asked.offset
+            place, number = node.outputs.index(tensor), decimals(asked.scalar)
+            text.append((node.opcode, _asked(asked), number, offset, place, asks))
             for each in node.inputs:
                 meet(each)
 

@@ -6,7 +6,7 @@ passes that it stands for are named there. What follows lays out the buffers of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -58,10 +58,10 @@ def tiled_kernel(graphs: Sequence[TileGraph], name: str, *, cores: int) -> Tiled
     ]
     if len(parts) == 1:
         return parts[0]
-    leaves: dict[tuple[LeafGraph, int], LeafGraph] = {}
+    leaves: dict[Hashable, LeafGraph] = {}
     bodies = []
     for part in parts:
-        found = [leaf.renumbered() for leaf in part.leaves]
+        found = [leaf.kind for leaf in part.leaves]
         alike = [(leaf, found[:place].count(leaf)) for place, leaf in enumerate(found)]
         for key, leaf in zip(alike, part.leaves, strict=True):
             kept = leaves.setdefault(key, leaf)

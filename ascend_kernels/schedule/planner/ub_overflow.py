@@ -1,4 +1,7 @@
-"""The moment at which a leaf needs more of UB than there is, and the buffers alive then."""
+"""The moment at which a leaf needs more of UB than there is, and the buffers alive then.
+
+A short file because its types are public: the planner raises them, and reports show them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The calls of a root: the leaf, the tensors and the argument list of each, and their order."""
+"""The calls of a root: the leaf, the tensors and the argument list of each, and their order.
+
+A short file because it knows the fields of a call alone, and no file and no control flow.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ascend_kernels.schedule.document import check_type
+from ascend_kernels.schedule.document import check_type, whole_number
 
 _VERSION: Final = "2.0"
 _MAX_VALUES: Final = 1 << 23
@@ -84,7 +84,7 @@ def read_function(text: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
     values = sum(map(text.count, ",[{:"))
     if values > _MAX_VALUES:
         raise ValueError(f"it has {values} values, more than the {_MAX_VALUES} of a file")
-    document = json.loads(text, parse_constant=_refuse)
+    document = json.loads(text, parse_constant=_refuse, parse_int=whole_number)
     check_type(document, {"version": object, "functions": [fields]}, "")
     if document["version"] != _VERSION:
         raise ValueError(f"version {document['version']!r} of a dump, only {_VERSION} is known")

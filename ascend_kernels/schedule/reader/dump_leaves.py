@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -15,6 +16,7 @@ from ascend_kernels.schedule.parts import (
     TileOperation,
     lives,
 )
+from ascend_kernels.schedule.planner.tiles.tile_graph import Node, in_order
 from ascend_kernels.schedule.reader.control_flow import scalars_of
 from ascend_kernels.schedule.scalars import Scalar
 from simulator.machine.tile_opcodes import TILE_OPCODES
@@ -23,7 +25,8 @@ from simulator.numbers.rounding import RoundMode
 
 Formats = Mapping[int, Format]
 _UB, _GM = 0, 15
-_PIPES: Final = {0: "S", 1: "V", 4: "MTE2", 5: "MTE3"}
+_PIPES: Final = {0: "S", 1: "V", 2: "M", 3: "MTE1", 4: "MTE2", 5: "MTE3", 10: "FIX"}
+"""By number (r0.2.0, framework/src/interface/utils/common.h:203); the cube has M, MTE1 and FIX."""
 _MODES: Final = (None, *RoundMode)
 """By the number in `op_attr_mode`, which is upstream's of the mode."""
 _COMPARISONS: Final = ("eq", "ne", "lt", "le", "gt", "ge")
@@ -199,11 +202,30 @@ class LeafReader:
 
 
 def entries_of(function: Mapping[str, Any]) -> dict[int, int]:
-    """The entry of a call's argument list that belongs to the result of each operation."""
+    """The entry of a call's argument list that belongs to the result of each operation.
+
+    Lists are made before the leaf is sorted, and a sort turns its ties round
+    (interface/function/function.cpp:2790, NormalizeCoaForNormalOperands).
+
+    Raises:
+        ValueError: two operations of one number, or a circle of them.
+    """
     first = len(function["incasts"]) + len(function["outcasts"])
     outcasts = {magic for magic, _ in function["outcasts"]}
-    made = [each for each in function["operations"] if each["ooperands"][0] not in outcasts]
-    return {each["ooperands"][0]: first + place for place, each in enumerate(made)}
+    nodes = [
+        Node(
+            opcode=each["opcode"],
+            number=each["opmagic"],
+            inputs=tuple(each["ioperands"]),
+            outputs=tuple(each["ooperands"]),
+        )
+        for each in function["operations"]
+    ]
+    numbers = Counter(each.number for each in nodes)
+    for number in (each for each, count in numbers.items() if count > 1):
+        raise ValueError(f"two operations have the number {number}")
+    made = [each for each in in_order(nodes) if each.outputs[0] not in outcasts]
+    return {each.outputs[0]: first + place for place, each in enumerate(made)}
 
 
 def _check_place(given: Mapping[str, Any], core: str) -> None:
@@ -239,5 +261,5 @@ def _flag_of(queue: Mapping[str, Any]) -> Flag:
     for pipe in (queue["pipe_id"], queue["trig_pipe"]):
         if pipe not in _PIPES and pipe not in range(11):
             raise ValueError(f"pipe {pipe!r} is not known")
-    names = [_PIPES.get(queue[key], str(queue[key])) for key in ("pipe_id", "trig_pipe")]
+    names = [_PIPES.get(queue[key], f"pipe {queue[key]}") for key in ("pipe_id", "trig_pipe")]
     return Flag(setter=names[0], waiter=names[1], event_id=int(queue["event_id"]))

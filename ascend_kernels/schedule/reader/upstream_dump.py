@@ -7,8 +7,7 @@ dump is written by others: whatever is wrong with one is a `DumpError` of one li
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +23,7 @@ from ascend_kernels.schedule.parts import (
     OUTWARD,
     Access,
     Body,
+    Leaf,
     Parameter,
     Task,
     Temporary,
@@ -39,14 +39,15 @@ from ascend_kernels.schedule.reader.dump_calls import (
     operands_of,
 )
 from ascend_kernels.schedule.reader.dump_fields import FUNCTION, LEAF, ROOT, read_function
+from ascend_kernels.schedule.reader.dump_files import DumpError, FileOf, Texts
 from ascend_kernels.schedule.reader.dump_leaves import Formats, LeafReader, LeafText, entries_of
 from ascend_kernels.schedule.reader.dump_scalars import Resolve
 from ascend_kernels.schedule.reader.dump_slots import Slots, renewed, slots_of
+from ascend_kernels.schedule.reader.dump_texts import read_arguments, read_leaf_text
 from ascend_kernels.schedule.scalars import Scalar
 from ascend_kernels.schedule.schedule import DUMP, Schedule
 from ascend_kernels.schedule.task_lowering import not_executed
 from tiling.chips import chip_named
-from tiling.input_files import regular
 
 LAST_PASS: Final = "Pass_36_CodegenPreproc"
 FIRST_PASS: Final = "Pass_01_AutoCast"
@@ -65,24 +66,8 @@ DUMP_FILES: Final = (
 """The files of a dump that a schedule is read from; the other passes are large."""
 CHIP: Final = "Ascend910B2"
 """The device of the wheel's model."""
-_LAST_LINES: Final = {
-    ".cpp": "} // namespace npu::tile_fwk",
-    ".h": "#endif/*TILE_FWK_EXPRESSION_H*/",
-    ".tifwkgr": "}",
-}
-"""Of whole files; in those of JSON the parser finds that the end is missing."""
-MAX_FILE_BYTES: Final = 256 << 20
-MAX_DUMP_BYTES: Final = 1 << 30
 _INT32: Final = 3
 """The number of the dtype that a control flow reads."""
-_NAMED: Final = re.compile(r"= !(\d+) ")
-_NOT_FINITE: Final = ("inf", "-inf", "nan", "-nan")
-"""Numbers that JSON has as null."""
-_ARGUMENT: Final = re.compile(r"#define ARG_(\w+) (\d+)\s*$", re.M)
-
-
-class DumpError(ValueError):
-    """A dump of upstream's that cannot be read; names the file."""
 
 
 def read_dump(
@@ -100,14 +85,14 @@ def read_dump(
         DumpError: no dump, several kernels and no name, or a file that is not as it should be.
     """
     flows = sorted(folder.glob("**/kernel_aicpu/controlFlow_*.cpp"))
-    texts = _Texts()
+    texts = Texts()
     stopped = {each.parent for each in folder.glob(f"**/{LAST_PASS}/After_*_LEAF_*.json")}
     if not flows and len(stopped) == 1:
         reader = _Reader(stopped.pop().parent, formats, texts)
         return reader.leaves_alone(release, kernel or folder.name)
     found: dict[str, list[Path]] = {}
     for path in flows:
-        with _FileOf(path):
+        with FileOf(path):
             found.setdefault(kernel_name(texts.read(path)), []).append(path)
     if not found and stopped:
         raise DumpError(f"{folder}: leaves of several dumps without a control flow")
@@ -125,60 +110,14 @@ def read_dump(
     return reader.schedule(paths[0], release, kernel or names)
 
 
-class _Texts:
-    """Reads files, up to the limits of a dump."""
-
-    def __init__(self) -> None:
-        self._taken_bytes = 0
-
-    def read(self, path: Path) -> str:
-        size_bytes = regular(path).stat().st_size
-        if size_bytes > MAX_FILE_BYTES:
-            raise ValueError(f"it has {size_bytes} B, more than the {MAX_FILE_BYTES} B of a file")
-        self._taken_bytes += size_bytes
-        if self._taken_bytes > MAX_DUMP_BYTES:
-            raise ValueError(f"with it the dump has more than {MAX_DUMP_BYTES} B")
-        text = path.read_text(encoding="utf-8")
-        last = _LAST_LINES.get(path.suffix, "")
-        if not text.rstrip().endswith(f"\n{last}" if last else ""):
-            raise ValueError(f"it is cut short: its last line is not {last!r}")
-        return text
-
-
-class _FileOf:
-    """Turns an error in reading a file into a `DumpError` that names it."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        text = None
-        if isinstance(error, DumpError) or error is None:
-            return
-        if isinstance(error, KeyError):
-            text = f"{error} is missing"
-        elif isinstance(error, RecursionError):
-            text = "it is nested too deeply"
-        elif isinstance(error, OSError):
-            text = error.strerror or str(error)
-        elif isinstance(error, ValueError):
-            text = " ".join(str(error).removeprefix(f"{self._path} ").split())
-        elif isinstance(error, (TypeError, IndexError, AttributeError, ArithmeticError)):
-            text = f"it is not as upstream writes it: {error}"
-        if text is not None:
-            raise DumpError(f"{self._path}: {text[:300]}") from None
-
-
 class _Reader:
     """One kernel of one dump."""
 
-    def __init__(self, folder: Path, formats: Formats, texts: _Texts) -> None:
+    def __init__(self, folder: Path, formats: Formats, texts: Texts) -> None:
         self._formats = formats
         self._texts = texts
         self._folder = folder / LAST_PASS
+        self._expressions = folder / "kernel_aicpu" / "expression_0.h"
 
     def leaves_alone(self, release: str, kernel: str) -> Schedule:
         """The leaves that are left where the compiler stopped before it wrote a control flow."""
@@ -194,7 +133,7 @@ class _Reader:
         )
 
     def schedule(self, flow_path: Path, release: str, kernel: str) -> Schedule:
-        with _FileOf(flow_path):
+        with FileOf(flow_path):
             flow = self._texts.read(flow_path)
         arguments = self._arguments()
         leaves = self._leaves()
@@ -204,7 +143,7 @@ class _Reader:
         roots: dict[Path, _Root] = {}
         parameters: dict[str, Parameter] = {}
         for path in sorted(self._folder.glob("After_*_ROOT.json")):
-            with _FileOf(path):
+            with FileOf(path):
                 function = self._function(path, ROOT)
                 if f"#hash: {function['hash']}" not in flow:
                     continue
@@ -213,13 +152,13 @@ class _Reader:
                 roots[path] = _Root(function, arguments, slots, self._formats)
         declared = _declared(roots)
         for path, root in roots.items():
-            with _FileOf(path):
+            with FileOf(path):
                 bodies.append(root.body(leaves, numbers, declared))
                 check_body(bodies[-1], [each.leaf for each in leaves.values()])
                 for each in root.parameters():
                     parameters[each.name] = _joined(parameters.get(each.name), each)
                 check_parameters(tuple(parameters.values()))
-        with _FileOf(flow_path):
+        with FileOf(flow_path):
             steps = renewed(read_control_flow(flow, by_hash), bodies)
             check_steps(steps, len(bodies))
             for name, dims in numbers_read(bodies, steps).items():
@@ -227,11 +166,12 @@ class _Reader:
                 fmt = self._formats[_INT32]
                 read = Parameter(name=name, format=fmt, shape=shape, is_read=True, is_written=False)
                 parameters[name] = replace(parameters.get(name, read), is_read=True)
+        listed = [each.leaf for each in leaves.values()]
+        self._check_written(parameters.values(), listed)
         used = sorted(
             {task.leaf for body in bodies for task in body.tasks if task.leaf is not None}
         )
         kept = {leaf: place for place, leaf in enumerate(used)}
-        listed = [each.leaf for each in leaves.values()]
         return Schedule(
             kernel=kernel,
             release=release,
@@ -255,41 +195,40 @@ class _Reader:
     def _slots(self, root: Path) -> Slots:
         name = root.name.removeprefix("After_036_CodegenPreproc_").replace("_ROOT.json", ".json")
         path = self._folder.parent / FIRST_PASS / f"After_001_AutoCast_{name}"
-        with _FileOf(path):
+        with FileOf(path):
             return slots_of(self._function(path))
 
     def _arguments(self) -> list[str]:
-        path = self._folder.parent / "kernel_aicpu" / "expression_0.h"
-        with _FileOf(path):
-            found = _ARGUMENT.findall(self._texts.read(path))
-            names = {int(place): name for name, place in found}
-            if not len(set(names.values())) == len(names) == len(found):
-                text = ", ".join(f"{name} {place}" for name, place in found)
-                raise ValueError(f"two arguments have one name or place: {text}")
-            return [names[place] for place in sorted(names)]
+        with FileOf(self._expressions):
+            return read_arguments(self._texts.read(self._expressions))
+
+    def _check_written(self, parameters: Iterable[Parameter], leaves: Sequence[Leaf]) -> None:
+        """Refuse a list of arguments of which none is written: an output is missing there."""
+        with FileOf(self._expressions):
+            if any(each.is_written for each in parameters) or not leaves:
+                return
+            if not any(not_executed(each, chip_named(CHIP).isa) for each in leaves):
+                raise ValueError("none of its arguments is written")
 
     def _leaves(self) -> dict[str, LeafText]:
         entries: dict[str, dict[int, int]] = {}
         for path in sorted((self._folder.parent / FIRST_LEAVES).glob("After_*_LEAF_*.json")):
-            with _FileOf(path):
+            with FileOf(path):
                 function = self._function(path)
                 entries[str(function["hash"])] = entries_of(function)
         found = {}
         for path in sorted(self._folder.glob("After_*_LEAF_*.json")):
-            with _FileOf(path):
+            with FileOf(path):
                 function = self._function(path, LEAF)
             text = path.with_suffix(".tifwkgr")
-            with _FileOf(text):
-                written = self._texts.read(text)
-                shapes = dict(_attributes(written, "#op_attr_validShape{[", "]}"))
-                scalars = _attributes(written, "#SCALAR{", "}")
-                numbers = {magic: float(each) for magic, each in scalars if each in _NOT_FINITE}
-            with _FileOf(path):
+            with FileOf(text):
+                attributes = read_leaf_text(self._texts.read(text), function)
+            with FileOf(path):
                 leaf_hash = str(function["hash"])
                 reader = LeafReader(
                     function,
-                    shapes,
-                    numbers,
+                    attributes.shapes,
+                    attributes.numbers,
                     entries.get(leaf_hash, {}),
                     self._formats,
                     chip_named(CHIP).ub_bytes,
@@ -300,15 +239,6 @@ class _Reader:
 
     def _function(self, path: Path, fields: Mapping[str, Any] = FUNCTION) -> Mapping[str, Any]:
         return read_function(self._texts.read(path), fields)
-
-
-def _attributes(text: str, opening: str, closing: str) -> Iterator[tuple[str, str]]:
-    """The operations of a leaf's text that have an attribute, with its value."""
-    for line in text.splitlines():
-        before, found, after = line.rpartition(opening)
-        named = _NAMED.search(before)
-        if found and named:
-            yield named[1], after.partition(closing)[0]
 
 
 def _joined(one: Parameter | None, other: Parameter) -> Parameter:
@@ -332,7 +262,7 @@ def _declared(roots: Mapping[Path, _Root]) -> dict[str, tuple[int, ...]]:
     """
     found: dict[str, tuple[tuple[bool, bool], tuple[int, ...]]] = {}
     for path, root in roots.items():
-        with _FileOf(path):
+        with FileOf(path):
             for name, rank, shape in root.shapes():
                 if name not in found or rank > found[name][0]:
                     found[name] = rank, shape

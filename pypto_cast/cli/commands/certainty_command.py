@@ -41,12 +41,15 @@ SEPARATOR: Final = "::"
 def errors_at_lines(path: Path, when: str = "a kernel of it runs") -> Iterator[None]:
     """Name the line of a file that raises, where the error does not name one itself.
 
+    Standard output is the command's, its table or its JSON alone; prints of the file go to stderr.
+
     Raises:
         ValueError: file, line, and the exception that was raised there; or the file ends the
             program, `when` it may not.
     """
     try:
-        yield
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
     except SystemExit as ended:
         raise ValueError(f"{path} ends the program, with {ended.code}, as {when}") from None
     except (PlanError, MemoryError):
@@ -80,7 +83,7 @@ def file_and_name(text: str) -> tuple[Path, str]:
 def kernel_named(text: str) -> tuple[Path, Kernel]:
     """Runs a file as a module, of its package if it is in one, and takes a kernel out of it.
 
-    Files beside it can be imported.
+    Files beside it can be imported. It prints to stderr.
 
     Args:
         text: FILE::KERNEL.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import sys
 import tempfile
 import warnings
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 import typer
 
 from ascend_kernels.schedule.schedule import EventReuseWarning, NotExecutedError, Schedule
-from pypto_cast.cli.app import ChipName, Json, refuse_unread
+from pypto_cast.cli.app import ChipName, Json, UpstreamDump, refuse_unread
 from pypto_cast.cli.commands.certainty_command import (
     SEPARATOR,
     errors_at_lines,
@@ -26,6 +27,7 @@ from pypto_cast.cli.commands.compile_command import (
     Seconds,
     Shapes,
     arguments_of,
+    dynamic_of,
 )
 from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.kernel.jit import Kernel
@@ -50,14 +52,13 @@ def run_check_schedule(
         str | None,
         typer.Argument(metavar="[FILE::KERNEL]", help="A kernel to compile and check."),
     ] = None,
-    upstream_dump: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="A dump of upstream's compiler instead.")
-    ] = None,
+    upstream_dump: UpstreamDump = None,
     kernel: Annotated[
         str | None,
         typer.Option(
             metavar="[FILE::]KERNEL",
-            help="Compare with this kernel at tensor level; a name alone chooses of a dump's.",
+            help="Compare with this kernel at tensor level; a name alone chooses of a dump's, and "
+            "each output is expected to be written whole.",
         ),
     ] = None,
     inputs: Inputs = None,
@@ -78,9 +79,10 @@ def run_check_schedule(
 ) -> None:
     """Execute upstream's own tile program, and print OK or each difference with its place.
 
-    Synthetic data if no inputs are named. Exit code 1: something was found; 2: also where a leaf
-    cannot be executed, after all that does not depend on it was. A doubt, a flag that may be set
-    again before the wait for its last set is over, is counted and listed.
+    Synthetic data if no inputs are named. Without FILE:: an output has to be written whole; with it
+    what the kernel writes is wanted, and no more. Exit code 1: something was found; 2: also where a
+    leaf cannot be executed, after all that does not depend on it was. A doubt, a flag that may be
+    set again before the wait for its last set is over, is counted and listed.
     """
     if (compiled is None) == (upstream_dump is None):
         raise ValueError("name either FILE::KERNEL or --upstream-dump DIR")
@@ -112,16 +114,28 @@ def run_check_schedule(
             dump = Path(folder) / "dump"
             name = compiled.rpartition(SEPARATOR)[2]
             tensors, others = arguments_of(found, inputs, shape or [])
-            compile_kernel(file, name, tensors, dump, python=python, seconds=seconds, others=others)
+            compile_kernel(
+                file,
+                name,
+                tensors,
+                dump,
+                python=python,
+                seconds=seconds,
+                others=others,
+                dynamic=dynamic_of(found),
+            )
             schedule = dataclasses.replace(read_schedule(dump, named), **executed_as)
     arrays, numbers = _given(schedule, found, inputs)
-    with contextlib.nullcontext() if file is None else errors_at_lines(file):
-        unknown = () if found is None else unknown_lines(schedule, found, arrays, numbers)
+    unknown: tuple[str, ...] = ()
+    if found is not None and file is not None:
+        with errors_at_lines(file):
+            unknown = unknown_lines(schedule, found, arrays, numbers)
     notes = [f"the dump knows no operation of {', '.join(unknown)}"] if unknown else []
     wrong = None
     doubts: list[str] = []
     try:
-        check(schedule, found, arrays, numbers, doubt=None if strict else doubts.append)
+        with contextlib.redirect_stdout(sys.stderr):  # a kernel may print
+            check(schedule, found, arrays, numbers, doubt=None if strict else doubts.append)
     except AssertionError as error:
         wrong = str(error)
     except NotExecutedError as error:

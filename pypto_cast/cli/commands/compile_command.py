@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import shutil
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -23,6 +24,7 @@ from pypto_cast.upstream.schedule_reader import read_schedule
 from pypto_cast.upstream.wheel_compile import SECONDS, compile_kernel
 
 Tensors = list[tuple[list[int], str]]
+_LONGEST: Final = (1 << 63) - 1
 
 Named = Annotated[
     str, typer.Argument(metavar="FILE::KERNEL", help="A Python file and a kernel in it.")
@@ -54,7 +56,8 @@ def run_compile(
 ) -> None:
     """Compile a kernel with upstream's wheel (pypto==0.2.0 and torch; no CANN) and keep its dump.
 
-    Your file is not touched, and nothing is computed; the dump is what read_schedule reads.
+    Your file is not touched, and nothing is computed; the dump is what read_schedule reads. What
+    the file prints as it is imported goes to stderr.
     """
     if output is None:
         raise ValueError("name a new folder for the dump: -o DIR")
@@ -62,8 +65,21 @@ def run_compile(
         file, found = kernel_named(kernel)
     name = kernel.rpartition(SEPARATOR)[2]
     tensors, others = arguments_of(found, inputs, shape or [])
-    compile_kernel(file, name, tensors, output, python=python, seconds=seconds, others=others)
-    schedule = read_schedule(output, found.signature.kernel)
+    compile_kernel(
+        file,
+        name,
+        tensors,
+        output,
+        python=python,
+        seconds=seconds,
+        others=others,
+        dynamic=dynamic_of(found),
+    )
+    try:
+        schedule = read_schedule(output, found.signature.kernel)
+    except BaseException:
+        shutil.rmtree(output)  # made above; what cannot be read is no output
+        raise
     said = figures(schedule)
     line = (
         f"{name}: {counted(said)}, UB {said['peak_ub_bytes']} B "
@@ -71,6 +87,11 @@ def run_compile(
     )
     facts = plain(**said, output=str(output))
     terminal.show(Report(kind="compile", title=line, facts=facts), as_json=json)
+
+
+def dynamic_of(kernel: Kernel) -> list[str]:
+    """The tensors that are annotated with a DYNAMIC dimension."""
+    return [name for name, each in kernel.signature.tensors.items() if each.dynamic_axes()]
 
 
 def arguments_of(
@@ -133,7 +154,13 @@ def declared_of(
 
 def _named_shape(text: str) -> tuple[str, tuple[int, ...]]:
     name, _, numbers = text.partition("=")
+    extents: tuple[int, ...] = ()
     with contextlib.suppress(ValueError):
-        if name:
-            return name, shape_named(numbers)
+        extents = shape_named(numbers)
+    if max(extents, default=0) > _LONGEST:
+        raise ValueError(
+            f"--shape {text}: numbers of a kernel have 64 bits, so a length is below 2^63"
+        )
+    if name and extents:
+        return name, extents
     raise ValueError(f"--shape is NAME=N,N of 1 or more, as x=1024,256; got {text!r}")

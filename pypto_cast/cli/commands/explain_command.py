@@ -10,8 +10,9 @@ from typing import Annotated
 import typer
 
 from pypto_cast.cast.explanation import explain
-from pypto_cast.cli.app import From, Json, To
+from pypto_cast.cli.app import ChipName, From, Json, To
 from pypto_cast.dtypes.names import dtype_named
+from pypto_cast.options.context import options
 from pypto_cast.report import terminal
 
 
@@ -21,8 +22,10 @@ def run_explain(
     ],
     from_: From,
     to: To,
+    chip: ChipName = None,
     json: Json = False,
 ) -> None:
     """Show how every round mode rounds one number, bit by bit."""
-    found = explain(number, dtype_named(from_), dtype_named(to))
+    with options(chip=chip):
+        found = explain(number, dtype_named(from_), dtype_named(to))
     terminal.show(found.report, as_json=json)

@@ -13,9 +13,9 @@ import typer
 
 from ascend_kernels.schedule.planner.ub_overflow import UBOverflowError
 from ascend_kernels.schedule.schedule import Schedule
-from ascend_kernels.schedule.simulated_cycles import STANDING
+from ascend_kernels.schedule.simulated_cycles import STANDINGS, TASKS
 from ascend_kernels.schedule.task_trace import schedule_perfetto
-from pypto_cast.cli.app import ChipName, Force, Json, refuse_unread
+from pypto_cast.cli.app import ChipName, Force, Json, UpstreamDump, refuse_unread
 from pypto_cast.cli.commands.certainty_command import (
     SEPARATOR,
     errors_at_lines,
@@ -27,7 +27,7 @@ from pypto_cast.kernel.fit import FitReport, fit_report
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.kernel.reports.schedule_diff import ScheduleDiff
 from pypto_cast.kernel.reports.schedule_report import schedule_report
-from pypto_cast.kernel.tile_choice import replaced_tiles, tile_calls
+from pypto_cast.kernel.tile_choice import replaced_tiles, tile_recording
 from pypto_cast.options.context import options
 from pypto_cast.options.releases import RELEASE_NAMES, ReleaseName
 from pypto_cast.report import terminal
@@ -96,6 +96,8 @@ class _Asked:
                 raise ValueError(f"--against {texts[0]} plans again, which a dump cannot be")
             tiles = tuple(value for name, _, value in changed if name == "tile")
             last = {name: value for name, _, value in changed}
+            if len(changed) - len(tiles) > len(last.keys() - {"tile"}):
+                raise ValueError(f"--against names a release or a chip twice: {' '.join(texts)}")
             return ", ".join(texts), dataclasses.replace(
                 self,
                 tiles=tiles or self.tiles,
@@ -126,9 +128,7 @@ def run_schedule(
         str | None,
         typer.Argument(metavar="[FILE::KERNEL]", help="A Python file and a kernel in it."),
     ] = None,
-    upstream_dump: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="A dump of upstream's compiler instead.")
-    ] = None,
+    upstream_dump: UpstreamDump = None,
     kernel: Annotated[
         str | None, typer.Option(metavar="KERNEL", help="Choose this kernel of the dump's.")
     ] = None,
@@ -138,7 +138,8 @@ def run_schedule(
         list[str] | None,
         typer.Option(
             metavar="[LINE=]N,N",
-            help="Tile shape in place of all of that rank, or of that line's.",
+            help="Tile shape in place of all of as many entries, or of that line's; of more "
+            "entries than a tensor has dimensions the leading ones count.",
         ),
     ] = None,
     release: Annotated[
@@ -176,8 +177,8 @@ def run_schedule(
     """
     if (planned is None) == (upstream_dump is None):
         raise ValueError("name either FILE::KERNEL or --upstream-dump DIR")
-    if planned is not None and not against:
-        refuse_unread(context, ("kernel",), f"beside {planned}; it is of --upstream-dump")
+    if planned is not None and not any(Path(each).is_dir() for each in against or ()):
+        refuse_unread(context, ("kernel",), f"beside {planned}; it is of a dump")
     if upstream_dump is not None and not any(SEPARATOR in each for each in against or ()):
         unread = ("inputs", "shape", "tile", "release", "chip")
         refuse_unread(context, unread, "of a dump, which is made")
@@ -211,10 +212,12 @@ def run_schedule(
     try:
         schedules += (each.schedule() for _, each in sides)
     except _UnfitError as error:
-        told, output = error.fit.report, None
+        told, notes = error.fit.report, []
         if against:
-            unfit, _ = sides[len(schedules)]
-            told = dataclasses.replace(told, notes=(*told.notes, f"Not compared: {unfit}."))
+            notes.append(f"Not compared: {sides[len(schedules)][0]}.")
+        if output is not None:
+            notes.append(f"Not written: {printable(str(output))}, the trace of a schedule.")
+        told, output = dataclasses.replace(told, notes=(*told.notes, *notes)), None
         code = _OVER_UB if fail_over_ub else _NOT_PLANNED
     else:
         if against:
@@ -226,7 +229,7 @@ def run_schedule(
         else:
             (schedule,) = schedules
             told = schedule_report(schedule)
-            trace = None if output is None else schedule_perfetto(schedule, STANDING)
+            trace = None if output is None else schedule_perfetto(schedule, STANDINGS[TASKS])
         if fail_over_ub and any(x.peak_ub_bytes > chip_named(x.chip).ub_bytes for x in schedules):
             code = _OVER_UB
     with (
@@ -254,26 +257,32 @@ def _tiles_named(
     """Replace tile shapes as `--tile` names them.
 
     Raises:
-        ValueError: no tile shape, or none is set at that line or of that rank; lists the calls.
+        ValueError: no tile shape; none is set at that line or of that rank, with all calls; or one
+            is named twice.
     """
     with contextlib.ExitStack() as stack:
-        calls = tile_calls(kernel, *tensors, **others) if texts else ()
+        calls = tile_recording(kernel, tensors, others).calls if texts else ()
+        named = dict[str, str]()
         # Those of a line last: they count before those of a rank.
         for text in sorted(texts, key=lambda each: "=" in each):
             line, separator, shape = text.rpartition("=")
             if separator and not line.isdecimal():
                 raise ValueError(f"--tile is [LINE=]N,N, as 14=32,256; got {text!r}")
             tile = tile_named(shape)
+            place = f"line {line}" if separator else plural(len(tile), "entry", "entries")
+            if place in named:
+                both = f"{named[place]} {text}"
+                raise ValueError(f"--tile names a tile shape of {place} twice: {both}")
+            named[place] = text
             found = [
                 each
                 for each in calls
                 if (str(each.line) == line if separator else len(each.tile_shape) == len(tile))
             ]
             if not found:
-                missing = f"line {line}" if separator else plural(len(tile), "dimension")
                 listed = "; ".join(map(str, calls)) or "none"
                 raise ValueError(
-                    f"--tile {text}: {kernel.signature.kernel} sets no tile shape of {missing}; "
+                    f"--tile {text}: {kernel.signature.kernel} sets no tile shape of {place}; "
                     f"its calls: {listed}"
                 )
             at = {each.place: tile for each in found} if separator else tile

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 
 from pypto_cast.cli.app import Json, Scheduler
 from pypto_cast.cli.kernel_sweep import read_kernels
-from pypto_cast.kernel.tuned_kernel import STANDINGS
+from pypto_cast.kernel.tuned_kernel import standing_of
 from pypto_cast.report import terminal
 from pypto_cast.report.report import Column, Report, Table, headed, plain
 from pypto_cast.report.text_format import plural, printable, written
@@ -132,7 +132,7 @@ def _report(sweep: Sweep, records: Sequence[Record]) -> Report:
     notes = dict.fromkeys(note for record in records for note in record["notes"])
     if "kernel" in records[0]:
         columns, rows = _KERNEL_COLUMNS, list(map(_kernel_row, records))
-        rests_on = "; ".join(dict.fromkeys(STANDINGS[each["model"]] for each in records))
+        rests_on = "; ".join(dict.fromkeys(standing_of(each["model"]) for each in records))
     else:
         first = records[0]
         columns, rows = _COLUMNS, _cast_rows(records)
@@ -152,7 +152,7 @@ def _kernel_row(record: Record) -> tuple[object, ...]:
         *(printable(record["kernel"]), printable(" ".join(record["shapes"]))),
         *(record["release"], record["chip"], " ".join(best["tiles"]), best["cycles"]),
         record["model"],
-        f"{record['looked_at']:,} of {record['combinations']:,}",
+        f"{record['looked_at']:,} of {record['looked_at'] + record['left']:,}",
     )
 
 

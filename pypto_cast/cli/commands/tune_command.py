@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Final, cast
 
@@ -30,20 +30,22 @@ from pypto_cast.report import terminal
 from pypto_cast.report.page import check_pages
 from pypto_cast.report.report import document, json_text
 from pypto_cast.report.text_format import printable, shape_named, written
-from pypto_cast.tensors.array_files import check_apart, check_free, new_file
+from pypto_cast.tensors.array_files import check_apart, check_free, final_path, new_file
 from pypto_cast.tensors.tensor import tensor
-from pypto_cast.tuning.kernel_search import Progress, tune_kernel
+from pypto_cast.tuning.kernel_search import Kept, Progress, tune_kernel
 from pypto_cast.tuning.records import csv_text
 from pypto_cast.tuning.report_page import page
+from pypto_cast.tuning.sweep.jobs import open_results
 from pypto_cast.tuning.tune import tune
 from pypto_cast.tuning.tuner_config import NO_KERNEL, kernel_line_named, tuner_config
+from pypto_cast.unfinished import unfinished
 from pypto_cast.upstream.import_alias import as_pypto
 from tiling.cost import COST_SETS, DEFAULT_COST_SET
 from tiling.ranking import OBJECTIVES, Objective
 from tiling.search import MAX_TILES
 
 _STDOUT: Final = Path("-")
-_OF_A_KERNEL: Final = ("inputs", "release", "seconds", "jobs", "write")
+_OF_A_KERNEL: Final = ("inputs", "release", "seconds", "jobs", "cache", "write")
 _OF_A_CAST: Final = (
     *("from_", "to", "mode", "satmode", "cost", "facts", "objective", "max_tiles", "html"),
     *("as_csv", "config", "config_line", "kernel"),
@@ -83,6 +85,13 @@ def run_tune(
     jobs: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="Of a kernel: processes; all cores if not given."),
+    ] = None,
+    cache: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.jsonl",
+            help="Of a kernel: keep planned candidates there; a run resumes from them.",
+        ),
     ] = None,
     write: Annotated[
         bool, typer.Option("--write", help="Of a kernel: print the lines to paste, alone.")
@@ -140,8 +149,9 @@ def run_tune(
 ) -> None:
     """Rank the tile shapes of a cast, or of a kernel's calls of set_vec_tile_shapes.
 
-    Nothing is cast and nothing was measured: the result names its cost set and gives the range over
-    all of them. The report is one HTML file that needs no network.
+    Nothing is cast and nothing was measured. Of a cast, the result names its cost set and gives the
+    range over all of them, and the report is one HTML file that needs no network. Of a kernel, the
+    cycles are those of a named model.
     """
     if tuned is not None:
         if top < 1:
@@ -161,8 +171,8 @@ def run_tune(
             seconds,
             jobs or os.cpu_count() or 1,
             output,
+            cache,
             force=force,
-            as_json=as_json,
         )
         _show_kernel(found_kernel, output, is_written=write, as_json=as_json)
         return
@@ -179,7 +189,9 @@ def run_tune(
     if kernel is not None:
         text = "tune --kernel is --config-line now; the former name goes with the next release"
         warnings.warn(text, FormerOptionWarning, stacklevel=1)
-        config_line = kernel if config_line is None else config_line
+        if config_line is not None:
+            raise ValueError("--kernel is the former name of --config-line; give one of them")
+        config_line = kernel
     kernel = config_line
     if kernel is not None and config is None:
         raise ValueError("--config-line goes with --config")
@@ -242,14 +254,17 @@ def _tuned_kernel(
     seconds: float,
     processes: int,
     output: Path | None,
+    cache: Path | None,
     *,
     force: bool,
-    as_json: bool,
 ) -> TunedKernel:
     read = [each for each in (file_and_name(named)[0], inputs) if each is not None]
+    check_apart([output, cache])
     _check_outputs([] if output is None else [output], None, read, force=force)
+    if cache is not None:
+        check_free(cache, force=True, inputs=read)
     bar = (TextColumn("tune"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with terminal.progress(*bar) as shown:
+    with _kept_in(cache) as kept, terminal.progress(*bar) as shown:
         task = shown.add_task("", total=None)
         found = kernel_tuned(
             named,
@@ -261,11 +276,22 @@ def _tuned_kernel(
             seconds,
             processes=processes,
             progress=lambda done, total: shown.update(task, completed=done, total=total),
+            kept=kept,
         )
     if output is not None:
         with new_file(output, force=force, inputs=read) as written_to:
             written_to.write(json_text(found.report).encode())
     return found
+
+
+@contextlib.contextmanager
+def _kept_in(cache: Path | None) -> Iterator[Kept | None]:
+    """The candidates that a file keeps, under the lock of those that write it."""
+    if cache is None:
+        yield None
+        return
+    with unfinished(final_path(cache)), open_results(cache) as results:
+        yield results
 
 
 def kernel_tuned(
@@ -279,6 +305,7 @@ def kernel_tuned(
     *,
     processes: int = 1,
     progress: Progress | None = None,
+    kept: Kept | None = None,
 ) -> TunedKernel:
     """Tune a kernel of a file; see `tune_kernel` and `declared_of`."""
     with as_pypto(replace_installed=True), options(release=release, chip=chip):
@@ -294,6 +321,7 @@ def kernel_tuned(
                 seconds=seconds,
                 processes=processes,
                 progress=progress,
+                kept=kept,
             )
 
 

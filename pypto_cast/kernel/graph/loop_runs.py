@@ -100,7 +100,11 @@ def runs_of(events: Sequence[Any]) -> Runs:
     reader = _Events(CALL_ORDER.get()(events))
     steps = reader.block("", ())
     if reader.is_cut:
-        raise PlanError("a loop that is left by break or return is not planned")
+        (loop, *_) = (each for each in reversed(events) if isinstance(each, LoopOpened))
+        places = ["", *(f" {each.place}" for each in events if isinstance(each, Call))]
+        raise PlanError(
+            f"loop {loop.name}{places[-1]}: a loop that is left by break or return is not planned"
+        )
     return Runs(runs=reader.runs, steps=steps, declared=reader.declared)
 
 

@@ -49,6 +49,7 @@ class RecordedNodes:
         self.whole: set[str] = set()
         self._count = parameters
         self._lists = RELEASES[release].run_in_fp32
+        self._casts = RELEASES[release].cast_to_fp32
         self.wide: dict[int, frozenset[Format]] = {}
         self._nodes: list[Node] = []
         self._tensors: list[TileTensor] = []
@@ -154,9 +155,10 @@ class RecordedNodes:
         shape = tuple(map(int, call.result.shape))
         return of_result(f"{opcode} {call.place}", opcode, operands, shape)
 
-    def _between(self, held: TileTensor, shape: Sequence[int]) -> int:
+    def _between(self, held: TileTensor, shape: Sequence[int], fmt: Format | None = None) -> int:
         """A tensor of an operation's own, between its nodes."""
-        self._tensors.append(TileTensor(format=held.format, shape=tuple(shape)))
+        made = TileTensor(format=fmt or held.format, shape=tuple(map(int, shape)))
+        self._tensors.append(made)
         return len(self._tensors) - 1
 
     def _elementwise(self, call: Call, name: str, *operands: Any, dtype: object = None) -> None:

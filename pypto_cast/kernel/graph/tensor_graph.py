@@ -25,6 +25,7 @@ from ascend_kernels.schedule.planner.tiles.tile_graph import (
     whole_copy,
 )
 from ascend_kernels.schedule.scalars import constant, distance, text
+from pypto_cast.dtypes.data_types import CastMode
 from pypto_cast.kernel.graph.auto_cast import auto_cast, check_release
 from pypto_cast.kernel.graph.loop_runs import CalledRun, Slots, runs_of
 from pypto_cast.kernel.graph.recorded_nodes import RecordedNodes
@@ -36,6 +37,7 @@ from pypto_cast.recording.steps import Call
 from pypto_cast.tensors import indexing
 from pypto_cast.tensors.symbolic import are_known, scalar_of
 from pypto_cast.tensors.tensor import Tensor
+from simulator.numbers.formats import FP32
 
 _RAW_A_PARAMETER: Final = 4
 """The raw tensors that upstream makes for a parameter before the first operation."""
@@ -143,6 +145,9 @@ class _Reader(RecordedNodes):
             "move": self._move,
             "__setitem__": self._assign,
         }
+        if name == "__call__":
+            name = getattr(call.arguments[0], "__name__", name)
+            raise PlanError(f"{name} {call.place}: a kernel inside another is not planned")
         if name not in takes:
             raise PlanError(f"{name} {call.place}: no tile opcodes are known for it")
         if name not in _PLACED and not are_known((*call.arguments, *call.named.values())):
@@ -161,7 +166,7 @@ class _Reader(RecordedNodes):
         operands = [self._value(call, each) for each in arguments if isinstance(each, Tensor)]
         made = {each.opcode for each in self._parts(call, operands, self._checked)}
         is_known = made <= {*ROWS[name].opcodes.values(), *_AROUND}
-        if not is_known and not ROWS[name].is_composed:
+        if not is_known and call.settings.release not in ROWS[name].composed_by:
             others = [each for each in arguments if not isinstance(each, Tensor)]
             self._take_whole(call, name, operands, others)
         self._checked = len(self._nodes)
@@ -178,19 +183,43 @@ class _Reader(RecordedNodes):
         """Replace the nodes of an operation's parts by one of its own opcode."""
         row = ROWS[name]
         kinds = "T" * len(operands)
-        kinds += "S" * (kinds + "S" * len(others) in row.opcodes) * len(others)
-        is_given = kinds == "T" and any(others)
+        numbers = [each for each in others if each is not None]
+        kinds += "S" * (kinds + "S" * len(numbers) in row.opcodes) * len(numbers)
+        if kinds.endswith("S") and not isinstance(call.arguments[0], Tensor):
+            raise PlanError(f"{name} {call.place}: a number before its tensor is not planned")
+        is_given = "S" not in kinds and any(others)
         if kinds not in row.opcodes or is_given or len({*map(self._format, operands)}) > 1:
             raise PlanError(f"{name} {call.place}: upstream has other tile operations for it")
         opcode, scalar, function = row.opcodes[kinds], row.implied_scalar, ""
+        first = len(self._nodes)
         for node in self._parts(call, operands, 0):
-            self._nodes.remove(node)
-            del self._lines[node.outputs[0]], self.wide[node.number]
+            first = self._nodes.index(node)
             if node.opcode == opcode:
                 scalar, function = node.attributes.scalar, node.attributes.function
+        for node in self._nodes[first:]:  # those of which nothing is in the result, too
+            del self._lines[node.outputs[0]], self.wide[node.number]
+            self._numbered.pop(node.number, None)
+        del self._nodes[first:]
+        if kinds.endswith("S"):
+            (number,) = numbers
+            if isinstance(number, bool) or not isinstance(number, (int, float)):
+                raise PlanError(f"{name} {call.place}: {number!r} as an operand is not planned")
+            scalar = float(number)
         rank = len(call.result.shape)
         inputs = [self._of_rank(call, each, rank) for each in operands]
-        self._node(call, name, opcode, inputs, scalar=scalar, function=function)
+        inside = {each.number_format for each in self._casts.get(name, ())}
+        fmt = self._format(inputs[0])
+        if fmt not in inside or call.result.dtype.number_format is not fmt:
+            self._node(call, name, opcode, inputs, scalar=scalar, function=function)
+            return
+        asked: dict[str, Any] = {"mode": CastMode.CAST_NONE.round_mode, "saturate": False}
+        wide = []
+        for each in inputs:
+            wide.append(self._between(self._tensors[each], self._tensors[each].shape, FP32))
+            self._node(call, "cast", "CAST", [each], wide[-1], **asked)
+        result = self._between(self._tensors[inputs[0]], call.result.shape, FP32)
+        self._node(call, name, opcode, wide, result, scalar=scalar, function=function)
+        self._node(call, "cast", "CAST", [result], **asked)
 
     def left(self) -> dict[int, int]:
         """By slot, the tensor that the run leaves in it, or writes parts of."""
@@ -380,7 +409,7 @@ class _Reader(RecordedNodes):
         if source in self._parameters.values():
             raise PlanError(f"assignment {call.place}: a copy of an argument is not planned")
         if buffer is not None and buffer.is_given:
-            if target.shape != value.shape:
+            if tuple(map(int, target.shape)) != tuple(map(int, value.shape)):
                 raise PlanError(f"assignment {call.place}: only whole outputs are planned")
             key = self._target(call, target)
             if key in self._written:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from ascend_kernels.schedule.line_work import line_key, line_work
 from ascend_kernels.schedule.schedule import Schedule
 from ascend_kernels.schedule.schedule_differences import PARTS, differences
-from ascend_kernels.schedule.simulated_cycles import STANDING
+from ascend_kernels.schedule.simulated_cycles import STANDINGS, TASKS
 from ascend_kernels.schedule.task_times import simulated_task_times
 from pypto_cast.kernel.reports.task_timeline import timeline_part
 from pypto_cast.kernel.reports.ub_picture import ub_part
@@ -61,18 +61,18 @@ class ScheduleDiff:
         return Report(
             kind="schedule-diff",
             title=f"{' and '.join(kernels)}: {verdict}",
-            standing=STANDING,
+            standing=STANDINGS[TASKS],
             facts=(
                 Fact(key="first", value=self.first_name, label="first"),
                 Fact(key="second", value=self.second_name, label="second"),
                 *plain(
                     equal=not found,
                     parts={part: part not in found for part in PARTS},
-                    cycles_standing=STANDING,
+                    cycles_standing=STANDINGS[TASKS],
                 ),
             ),
             tables=(self._figures(), self._lines()),
-            notes=(f"{STANDING[0].upper()}{STANDING[1:]}.",),
+            notes=(f"{STANDINGS[TASKS][0].upper()}{STANDINGS[TASKS][1:]}.",),
             parts=tuple(
                 dataclasses.replace(part, kind=f"{part.kind}-{n}", title=f"{part.title}: {name}")
                 for n, (name, schedule) in enumerate(both)
@@ -145,7 +145,7 @@ def _figures_of(schedule: Schedule) -> Iterator[tuple[str, int | None]]:
     ends = [simulated_task_times(schedule, body)[1] for body in schedule.bodies]
     known = [each for each in ends if each is not None]
     yield "leaves", len(schedule.leaves)
-    yield "tasks", sum(len(body.tasks) for body in schedule.bodies)
+    yield "tasks", sum(body.task_count for body in schedule.bodies)
     yield "tile operations", sum(each.operations * each.tasks for each in work)
     yield "bytes moved", sum(each.copied_bytes * each.tasks for each in work)
     yield "cycles", sum(known) if len(known) == len(ends) else None

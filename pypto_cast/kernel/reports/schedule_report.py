@@ -8,11 +8,11 @@ from typing import Any
 from ascend_kernels.schedule.body_runs import body_runs
 from ascend_kernels.schedule.line_work import LineWork, buffer_owner, line_work
 from ascend_kernels.schedule.schedule import Schedule, shown_in_notebooks
-from ascend_kernels.schedule.simulated_cycles import STANDING, leaf_cycles
+from ascend_kernels.schedule.simulated_cycles import STANDINGS, TASKS, leaf_cycles
 from ascend_kernels.schedule.task_times import simulated_task_times
 from pypto_cast.kernel.reports.task_timeline import timeline_part
 from pypto_cast.kernel.reports.ub_picture import ub_part
-from pypto_cast.report.notebook import notebook_html
+from pypto_cast.report.page import notebook_with_figures
 from pypto_cast.report.report import Column, Fact, Report, Table, Words, columns, headed, plain
 from pypto_cast.report.text_format import plural
 from tiling.chips import chip_named
@@ -23,7 +23,7 @@ def figures(schedule: Schedule) -> dict[str, Any]:
     return {
         "kernel": schedule.kernel,
         "leaves": len(schedule.leaves),
-        "tasks": sum(len(body.tasks) for body in schedule.bodies),
+        "tasks": sum(body.task_count for body in schedule.bodies),
         "peak_ub_bytes": schedule.peak_ub_bytes,
         "needed_ub_bytes": schedule.needed_ub_bytes,
     }
@@ -45,13 +45,13 @@ def schedule_report(schedule: Schedule) -> Report:
     in_all = None
     if None not in counts:
         pairs = zip(schedule.bodies, counts, strict=True)
-        in_all = sum(len(body.tasks) * (count or 0) for body, count in pairs)
+        in_all = sum(body.task_count * (count or 0) for body, count in pairs)
     missing = ", ".join(sorted(set().union(*(leaf_cycles(x)[1] for x in schedule.leaves))))
     ub_bytes = chip_named(schedule.chip).ub_bytes
     return Report(
         kind="schedule",
         title=f"{schedule.kernel}: {counted(found)}",
-        standing=STANDING,
+        standing=STANDINGS[TASKS],
         facts=(
             *plain(kernel=schedule.kernel),
             Fact(key="origin", value=schedule.origin, label="origin"),
@@ -68,13 +68,13 @@ def schedule_report(schedule: Schedule) -> Report:
             Fact(key="not_estimated", value=missing or None, label="not estimated"),
             Fact(key="ub_bytes", value=ub_bytes, label="UB of the chip, B"),
             *plain(
-                cycles_standing=STANDING,
+                cycles_standing=STANDINGS[TASKS],
                 lines=lambda: _line_rows(schedule),
                 buffers=lambda: list(_buffer_rows(schedule)),
             ),
         ),
         tables=(_lines_table(schedule), _most_alive(schedule), _bodies_table(schedule, counts)),
-        notes=(f"{STANDING[0].upper()}{STANDING[1:]}.",),
+        notes=(f"{STANDINGS[TASKS][0].upper()}{STANDINGS[TASKS][1:]}.",),
         parts=(ub_part(schedule), *timeline_part(schedule)),
     )
 
@@ -87,15 +87,16 @@ def _lines_table(schedule: Schedule) -> Table:
     rows = [
         (
             *(held[0].place, _leaves([each.leaf for each in held]), held[0].operations),
-            *(held[0].opcode_list, _copied(held[0]), _cycles(held[0].cycles)),
-            sum(each.tasks for each in held),
+            *(_copied(held[0]), _cycles(held[0].cycles), sum(each.tasks for each in held)),
+            held[0].opcode_list,
         )
         for held in alike.values()
     ]
     return Table(
         caption="By source line, of one task of a leaf; inserted copies at the line they serve",
-        columns=headed(
-            *("line", "leaf", "tile\noperations", "opcodes", "bytes\nmoved", "cycles", "tasks")
+        columns=(
+            *headed("line", "leaf", "tile\noperations", "bytes\nmoved", "cycles", "tasks"),
+            Column(heading="opcodes", is_minor=True),
         ),
         rows=rows,
     )
@@ -140,7 +141,7 @@ def _line_rows(schedule: Schedule) -> list[dict[str, object]]:
 
 def _buffer_rows(schedule: Schedule) -> Iterator[dict[str, object]]:
     for number, leaf in enumerate(schedule.leaves):
-        for place, each in enumerate(leaf.buffers):
+        for place, each in enumerate(leaf.ub_buffers):
             opcode, line = buffer_owner(leaf, place)
             yield {
                 "leaf": number,
@@ -156,12 +157,12 @@ def _buffer_rows(schedule: Schedule) -> Iterator[dict[str, object]]:
 def _most_alive(schedule: Schedule) -> Table:
     """The buffers of the leaf that needs most, at the moment when most bytes are alive."""
     worst = max(schedule.leaves, key=lambda each: each.needed_ub_bytes, default=None)
-    if worst is None or not worst.buffers:
+    if worst is None or not worst.ub_buffers:
         return Table(columns=headed("address"), rows=())
-    moment = max(sorted({each.first for each in worst.buffers}), key=worst.live_bytes)
+    moment = max(sorted({each.first for each in worst.ub_buffers}), key=worst.live_bytes)
     alive = [
         (each, *buffer_owner(worst, place))
-        for place, each in enumerate(worst.buffers)
+        for place, each in enumerate(worst.ub_buffers)
         if each.first <= moment <= each.last
     ]
     alive.sort(key=lambda row: row[0].address)
@@ -182,7 +183,7 @@ def _bodies_table(schedule: Schedule, counts: list[int | None]) -> Table:
     for body, count in zip(schedule.bodies, counts, strict=True):
         times, end = simulated_task_times(schedule, body)
         cores = len({each.core for each in times if each.end_cycle > each.start_cycle})
-        rows.append((body.name, len(body.tasks), count, cores if times else None, _cycles(end)))
+        rows.append((body.name, body.task_count, count, cores if times else None, _cycles(end)))
     return Table(
         key="bodies",
         caption="One run of each body, and how often it runs",
@@ -196,5 +197,5 @@ def _bodies_table(schedule: Schedule, counts: list[int | None]) -> Table:
 
 def with_notebook(schedule: Schedule) -> Schedule:
     """The schedule itself; from now on a notebook shows the report of any."""
-    shown_in_notebooks(lambda each: notebook_html(schedule_report(each)))
+    shown_in_notebooks(lambda each: notebook_with_figures(schedule_report(each)))
     return schedule

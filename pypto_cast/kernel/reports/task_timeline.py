@@ -62,9 +62,10 @@ def _timeline(schedule: Schedule, body: Body) -> Figure | None:
         height_px=18,
         is_beside=True,
         title=body.name,
-        summary=f"{plural(len(body.tasks), 'task')} on {plural(len(runs), 'core')} in {end:,} "
+        summary=f"{plural(body.task_count, 'task')} on {plural(len(runs), 'core')} in {end:,} "
         "cycles",
-        caption=f"{drawn} of {plural(len(runs), 'core')} with work drawn; {end:,} cycles.",
+        caption=f"{drawn} of {plural(len(runs), 'core')} with work drawn; the last operation ends "
+        f"at cycle {end:,}.",
     )
 
 

@@ -15,6 +15,8 @@ from tiling.chips import chip_named
 
 _MOST_LEAVES: Final = 8
 _UB_PX: Final = 260
+_MOST_FREE: Final = 4
+"""A picture is less than so many times as high as its buffers."""
 _TEXT_PX: Final = 14
 """Height of a bar from which on it holds a line's number."""
 
@@ -23,7 +25,7 @@ def ub_part(schedule: Schedule) -> Report:
     """The picture of UB, of the leaves that need most."""
     alike: dict[tuple[object, ...], list[int]] = {}
     for number, leaf in enumerate(schedule.leaves):
-        bars = tuple(replace(each, name="") for each in leaf.buffers)
+        bars = tuple(replace(each, name="") for each in leaf.ub_buffers)
         owners = tuple(buffer_owner(leaf, place) for place in range(len(bars)))
         if bars:
             alike.setdefault((bars, owners, leaf.operation_columns), []).append(number)
@@ -31,6 +33,10 @@ def ub_part(schedule: Schedule) -> Report:
     ub_bytes = chip_named(schedule.chip).ub_bytes
     left = sum(map(len, drawn[_MOST_LEAVES:]))
     more = f" The {plural(left, 'leaf', 'leaves')} that need less are left out." if left else ""
+    peaks = (schedule.leaves[first].peak_ub_bytes for first, *_ in drawn[:_MOST_LEAVES])
+    whole = _drawn_bytes(ub_bytes, max(peaks, default=ub_bytes))
+    if whole < ub_bytes:
+        more = f" The lowest {whole:,} B are drawn; the rest is free.{more}"
     return Report(
         kind="ub",
         title="UB over time",
@@ -39,7 +45,7 @@ def ub_part(schedule: Schedule) -> Report:
         figures=tuple(
             each
             for first, *others in drawn[:_MOST_LEAVES]
-            for each in _ub_figures(_name(first, others), schedule.leaves[first], ub_bytes)
+            for each in _ub_figures(_name(first, others), schedule.leaves[first], whole, ub_bytes)
         ),
     )
 
@@ -48,13 +54,20 @@ def _name(first: int, others: list[int]) -> str:
     return f"Leaf {first}" + (f" and {len(others):,} like it" if others else "")
 
 
-def _ub_figures(name: str, leaf: Leaf, ub_bytes: int) -> tuple[Figure, Figure]:
+def _drawn_bytes(ub_bytes: int, peak: int) -> int:
+    """The bytes that a picture is high: UB, or a half of it and so on that all buffers fit in."""
+    whole = max(ub_bytes, peak)
+    while whole >= _MOST_FREE * peak:
+        whole //= 2
+    return whole
+
+
+def _ub_figures(name: str, leaf: Leaf, whole: int, ub_bytes: int) -> tuple[Figure, Figure]:
     at = leaf.operation_columns
     extent = max(at) + 1
     peak, needed = leaf.peak_ub_bytes, leaf.needed_ub_bytes
-    whole = max(ub_bytes, peak)
     bars = tuple(
-        _buffer_mark(leaf, place, each, whole, at) for place, each in enumerate(leaf.buffers)
+        _buffer_mark(leaf, place, each, whole, at) for place, each in enumerate(leaf.ub_buffers)
     )
     line = Mark(left=0, width=extent, kind="range", foot=peak / whole)
     sums = [0] * extent

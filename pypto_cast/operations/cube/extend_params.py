@@ -17,7 +17,6 @@ from pypto_cast.dtypes.data_types import DataType, ReLuType, TransMode
 from pypto_cast.operations.lowering import check_tensor, converted_to, operand_values
 from pypto_cast.tensors.tensor import Tensor
 from simulator.arithmetic import Enclosure
-from simulator.arithmetic.cube import scale_of
 from simulator.numbers.formats import FP32, FloatFormat
 from tiling.grid import Shape
 from tiling.plan import ShapeError
@@ -143,6 +142,8 @@ def scale_factors(params: ExtendParams, columns: int) -> npt.NDArray[Any]:
     Raises:
         ValueError: a word that asks for a shift, or that holds no finite number.
     """
+    from simulator.arithmetic.cube import scale_of  # loaded when first used
+
     if params.scales is None:
         return scale_of(np.array([[params.scale]], np.float32))
     fmt = params.scales.dtype.number_format

@@ -36,12 +36,12 @@ from pypto_cast.operations.lowering import (
     operand_values,
 )
 from pypto_cast.operations.operation_rows import FLOATS, OperationRow, on_a2_a3
+from pypto_cast.options.context import current
 from pypto_cast.recording import recording
 from pypto_cast.recording.recording import trust
 from pypto_cast.tensors.tensor import Tensor
 from simulator import arithmetic
 from simulator.arithmetic import OPERATIONS, Enclosure, Fidelity
-from simulator.arithmetic.cube import dequantised
 from simulator.numbers.formats import FP32, INT32, Format
 from tiling.grid import Shape
 from tiling.plan import ShapeError, TileShapeError, TileShapeWarning
@@ -113,7 +113,7 @@ def matmul(
     if a.dtype is not b.dtype:
         raise TypeError(f"matmul takes matrices of one dtype, not {a.dtype} and {b.dtype}")
     if check_dtype(out_dtype) not in _RESULTS[a.dtype]:
-        known = ", ".join(map(str, _RESULTS[a.dtype]))
+        known = ", ".join(map(format, _RESULTS[a.dtype]))
         raise TypeError(f"matmul of {a.dtype} gives {known}, not {out_dtype}")
     for x in (a, b):
         _check_layout(x)
@@ -279,17 +279,21 @@ def _multiplied(
     if quantities[0] is None or quantities[1] is None or missing:
         return Tensor._from_result(shape, out_dtype, valid=valid)
     left, right = (_cut_batch(x, valid[:-2]) for x in (quantities[0], quantities[1]))
+    from simulator.arithmetic.cube import matmul as product  # loaded when first used
+
     cause = recording.causes().index_here("matmul")
     left, right = left[..., :terms], right[..., :terms, :]
     step = tiles.terms_of_a_core if tiles is not None and tiles.splits_k else terms
     pieces = (
-        arithmetic.matmul(
+        product(
             left[..., piece],
             right[..., piece, :],
             fmt,
             bias=bias,
             trust=trust("matmul"),
             cause=cause,
+            engine=current().converter,
+            threads=current().threads,
         )
         for piece in _pieces(terms, step if out_dtype is DataType.DT_FP32 else terms)
     )
@@ -340,6 +344,8 @@ def _leaving(
 ) -> Enclosure:
     """Scale, clip at zero and round the sums of the accumulator."""
     if params.is_scaled:
+        from simulator.arithmetic.cube import dequantised  # loaded when first used
+
         factors = scale_factors(params, valid[-1])
         return dequantised(sums, factors, relu=params.relu, trust=trust("matmul"), cause=cause)
     fmt = INT32 if out_dtype is DataType.DT_INT32 else FP32

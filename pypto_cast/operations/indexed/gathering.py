@@ -11,14 +11,15 @@ import numpy as np
 from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.operations.lowering import (
     axis_of,
+    check_memory_of,
     check_operand,
     check_tensor,
     held_by,
     held_indices,
     index_tensor,
+    tile_of,
 )
 from pypto_cast.operations.operation_rows import COPIED, FLOATS, OperationRow, on_a2_a3
-from pypto_cast.operations.tile_memory import check_memory_of, tile_of
 from pypto_cast.recording import recording
 from pypto_cast.recording.buffers import Uninitialized, slices
 from pypto_cast.tensors.tensor import Tensor

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -19,6 +20,7 @@ from pypto_cast.operations.lowering import (
     held_indices,
     index_tensor,
     same_dtype,
+    tile_of,
 )
 from pypto_cast.operations.operation_rows import (
     COPIED,
@@ -28,7 +30,6 @@ from pypto_cast.operations.operation_rows import (
     on_a2_a3,
 )
 from pypto_cast.operations.scalar_operands import converted
-from pypto_cast.operations.tile_memory import tile_of
 from pypto_cast.options.context import current
 from pypto_cast.recording import recording
 from pypto_cast.recording.buffers import slices
@@ -47,7 +48,7 @@ from simulator.arithmetic import (
 )
 from simulator.arithmetic.indexed import gather_scatter as writing
 from simulator.arithmetic.indexed.running_sums import RunningSums
-from simulator.numbers.formats import BF16, FP32, FloatFormat, Format
+from simulator.numbers.formats import BF16, FP32, INT8, INT16, FloatFormat, Format
 from tiling.plan import ShapeError, TileShapeError
 
 _ROUNDED: Final = (ASSUME_RNE, ASSUME_GRADUAL_UNDERFLOW)
@@ -106,7 +107,7 @@ def scatter(
         raise ValueError(f'scatter: reduce is "add", "multiply" or None, not {reduce!r}')
     added = dtypes_of("scatter", "added")
     if reduce is not None and x.dtype not in added:
-        raise TypeError(f"scatter with reduce takes {', '.join(map(str, added))}, not {x.dtype}")
+        raise TypeError(f"scatter with reduce takes {', '.join(map(format, added))}, not {x.dtype}")
     source = check_operand("scatter", src) if isinstance(src, Tensor) else None
     if source is not None:
         same_dtype("scatter", x, source)
@@ -186,14 +187,14 @@ def _scattered(
     sums = None
     if reduce == "add" and ASSUME_SUM_ORDER not in trust("scatter").assumed:
         whole = [valid[axis] if k == axis else each for k, each in enumerate(region)]
-        sums = _sums(held[slices((0,) * x.dim, whole)], fmt)
+        sums = sums_from(held[slices((0,) * x.dim, whole)], fmt)
     result = writing.scatter(
         held,
         indices[box],
         given[box] if isinstance(src, Tensor) else given,
         fmt,
         axis=axis,
-        join=None if reduce is None else partial(_joined, _REDUCTIONS[reduce], fmt, cause),
+        join=None if reduce is None else partial(joined_in_memory, _REDUCTIONS[reduce], fmt, cause),
         sums=sums,
         cause=cause,
         trust=trust("scatter"),
@@ -201,8 +202,14 @@ def _scattered(
     return Tensor._from_result(shape, x.dtype, data=result, valid=valid)
 
 
-def _joined(name: str, fmt: Format, cause: int, held: Enclosure, given: Enclosure) -> Enclosure:
+def joined_in_memory(
+    name: str, fmt: Format, cause: int, held: Enclosure, given: Enclosure
+) -> Enclosure:
     """An addition or multiplication of the scalar unit, or of memory: integers wrap."""
+    if fmt is INT8:
+        wide = [_widened(x) for x in (held, given)]
+        result = arithmetic.evaluate(OPERATIONS[name], wide, INT16, trust=trust(name), cause=cause)
+        return _wrapped(result, cause)
     wide = [converted_to(x, fmt, FP32) if fmt is BF16 else x for x in (held, given)]
     runs_in = FP32 if fmt is BF16 else fmt
     result = arithmetic.evaluate(OPERATIONS[name], wide, runs_in, trust=trust(name), cause=cause)
@@ -210,7 +217,32 @@ def _joined(name: str, fmt: Format, cause: int, held: Enclosure, given: Enclosur
     return converted_to(result, FP32, BF16) if fmt is BF16 else result
 
 
-def _sums(start: Enclosure, fmt: Format) -> RunningSums | None:
+def _widened(x: Enclosure) -> Enclosure:
+    """INT8 as INT16."""
+    values, held = x.values.astype(np.int16), x.interval
+    if held is None:
+        return Enclosure(values=values)
+    low, high = (end.astype(np.int16) for end in (held.low, held.high))
+    return Enclosure(values=values, interval=replace(held, low=low, high=high))
+
+
+def _wrapped(x: Enclosure, cause: int) -> Enclosure:
+    """The low 8 bits of INT16; any, where the ends differ and do not fit."""
+    values = x.values.astype(np.int8)
+    if x.interval is None:
+        return Enclosure(values=values)
+    fits = (x.low >= INT8.min) & (x.high <= INT8.max) | (x.low == x.high)
+    low, high = (
+        np.where(fits, end.astype(np.int8), np.int8(limit))
+        for end, limit in ((x.low, INT8.min), (x.high, INT8.max))
+    )
+    causes = np.where(fits, x.interval.cause, np.uint16(cause))
+    interval = arithmetic.Interval(low=low, high=high, may_be_nan=None, cause=causes)
+    return Enclosure(values=values, interval=interval)
+
+
+def sums_from(start: Enclosure, fmt: Format) -> RunningSums | None:
+    """The terms of float sums, to be taken up; None for integers, which wrap."""
     return RunningSums(start, fmt) if isinstance(fmt, FloatFormat) else None
 
 
@@ -345,7 +377,7 @@ def index_put_(
         raise TypeError(f"{name} takes a tuple of 1 to {x.dim} tensors of indices, not {indices!r}")
     where = [index_tensor(name, each) for each in indices]
     if accumulate and x.dtype not in added:
-        raise TypeError(f"{name} accumulates {', '.join(map(str, added))}, not {x.dtype}")
+        raise TypeError(f"{name} accumulates {', '.join(map(format, added))}, not {x.dtype}")
     shape = tuple(map(int, x.shape))
     rest = shape[len(where) :]
     count = int(source.shape[0])
@@ -373,9 +405,9 @@ def index_put_(
         given.reshape((count, width)),
         fmt,
         axis=0,
-        join=partial(_joined, "add", fmt, cause) if accumulate else None,
+        join=partial(joined_in_memory, "add", fmt, cause) if accumulate else None,
         in_order=False,
-        sums=_sums(target, fmt) if accumulate else None,
+        sums=sums_from(target, fmt) if accumulate else None,
         cause=cause,
         trust=trust("index_put_"),
     )
@@ -450,7 +482,7 @@ def atomic_add(src: Tensor, offsets: Sequence[int], dst: Tensor) -> None:
     before = held_by(target.view(valid, offset))
     assert before is not None
     box, cause = slices(offset, valid), recording.causes().index_here("atomic_add")
-    total = _joined("add", fmt, cause, before, term)
+    total = joined_in_memory("add", fmt, cause, before, term)
     sums = buffer.sums
     if isinstance(fmt, FloatFormat):
         whole = None if sums else buffer.read((0,) * target.dim, buffer.shape)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,15 +12,16 @@ from pypto_cast.cast.api import cast
 from pypto_cast.dtypes.data_types import CastMode, DataType, TopKAlgo
 from pypto_cast.operations.lowering import (
     axis_of,
+    check_memory_of,
     check_operand,
     held_by,
     is_cast_inside,
     of_release,
     operand_values,
+    tile_of,
 )
 from pypto_cast.operations.movement import without_axis
 from pypto_cast.operations.operation_rows import FLOATS, NUMBERS, OperationRow, on_a2_a3
-from pypto_cast.operations.tile_memory import check_memory_of, tile_of
 from pypto_cast.options.context import current
 from pypto_cast.recording import recording
 from pypto_cast.recording.recording import trust
@@ -32,10 +34,12 @@ from simulator.arithmetic import (
     Enclosure,
     Fidelity,
 )
-from simulator.arithmetic.indexed.running_sums import prefix_sum
-from simulator.arithmetic.indexed.sort import Sorted, sort
+from simulator.arithmetic.indexed.running_sums import prefix_scan
 from simulator.numbers.formats import FP32, INT32
 from tiling.plan import TileShapeError
+
+if TYPE_CHECKING:
+    from simulator.arithmetic.indexed.sort import Sorted
 
 _ordering = partial(OperationRow, fidelity=Fidelity.ASSUMED, assumes=(ASSUME_STABLE_SORT,))
 _extreme_row = partial(
@@ -200,6 +204,8 @@ def _extreme(name: str, input: Tensor, dim: int, keepdim: bool) -> Tensor:
 
 
 def _sorted(name: str, rows: Enclosure, count: int, *, descending: bool) -> Sorted:
+    from simulator.arithmetic.indexed.sort import sort  # loaded when first used
+
     cause = recording.causes().index_here(name)
     return sort(rows, count, descending=descending, trust=trust(name), cause=cause)
 
@@ -232,29 +238,69 @@ def cumsum(input: Tensor, dim: int) -> Tensor:
         TileShapeError: too few entries, or a tile beyond UB.
     """
     x = check_operand("cumsum", input)
-    axis, shape = axis_of("cumsum", dim, x.dim), tuple(map(int, x.shape))
     is_float = x.dtype not in (DataType.DT_INT16, DataType.DT_INT32)
-    tile = tile_of("cumsum", shape)
-    check_memory_of("cumsum", tile, [(shape, 32), (shape, 32 if is_float else 64)])
     in_fp32 = is_float or is_cast_inside("cumsum", x.dtype)
     if x.dtype is not DataType.DT_INT32:
         wide = cast(x, DataType.DT_FP32)
         wide = wide if in_fp32 else cast(wide, DataType.DT_INT32, CastMode.CAST_TRUNC)
     else:
         wide = x
-    result_dtype = x.dtype if is_float else DataType.DT_INT64
+    in_turn = of_release("cumsum", x.dtype, getattr, "sums_in_turn")
+    return _running("cumsum", x, wide, dim, x.dtype if is_float else DataType.DT_INT64, in_turn)
+
+
+@OperationRow(
+    dtypes=on_a2_a3(*FLOATS),
+    lacked_by=("0.2.0",),
+    instruction="vmul of tiles shifted by 1, 2, 4, ... elements",
+    source="pypto tileop/vector/cum_operation.h; pypto math.cpp: FP16 and BF16 run in FP32",
+    fidelity=Fidelity.ASSUMED,
+    assumes=(ASSUME_RNE, ASSUME_GRADUAL_UNDERFLOW, ASSUME_SUM_ORDER),
+    opcodes={"T": "CUM_PROD"},
+    example="pypto.cumprod(x, 1)",
+    is_method=True,
+)
+def cumprod(input: Tensor, dim: int) -> Tensor:
+    """The product of all elements up to each along a dimension; its bits depend on the tile shape.
+
+    FP16 and BF16 are multiplied in FP32 and rounded at the end. A partial product of -0 that is
+    multiplied again counts as +0, but in tensors of one dimension.
+
+    Returns:
+        A tensor of the input's shape and dtype.
+
+    Raises:
+        TypeError: another dtype.
+        ValueError: a dimension that is not there.
+        TileShapeError: too few entries, or a tile beyond UB.
+    """
+    x = check_operand("cumprod", input)
+    return _running("cumprod", x, cast(x, DataType.DT_FP32), dim, x.dtype, False)
+
+
+def _running(
+    name: str, x: Tensor, wide: Tensor, dim: int, result: DataType, in_turn: bool
+) -> Tensor:
+    """Sums or products of the elements up to each, cast to the dtype of the result."""
+    axis, shape = axis_of(name, dim, x.dim), tuple(map(int, x.shape))
+    tile = tile_of(name, shape)
+    is_float = wide.dtype is DataType.DT_FP32
+    check_memory_of(
+        name, tile, [(shape, 32), (shape, result.number_format.bits if not is_float else 32)]
+    )
     held = held_by(wide) if 0 not in x.valid_shape else None
     if held is None:
-        return Tensor._from_result(shape, result_dtype, valid=tuple(x.valid_shape))
-    total = prefix_sum(
+        return Tensor._from_result(shape, result, valid=tuple(x.valid_shape))
+    joined = prefix_scan(
         held,
-        FP32 if in_fp32 else INT32,
+        FP32 if is_float else INT32,
+        step="add" if name == "cumsum" else "mul",
         axis=axis,
         extent=shape[axis] if tile is None else tile[axis],
-        trust=trust("cumsum"),
-        cause=recording.causes().index_here("cumsum"),
+        trust=trust(name),
+        cause=recording.causes().index_here(name),
         by_scalars=x.dim == 1,
-        in_turn=of_release("cumsum", x.dtype, lambda release: release.sums_in_turn),
+        in_turn=in_turn,
     )
-    added = Tensor._from_result(shape, wide.dtype, data=total, valid=tuple(x.valid_shape))
-    return cast(added, result_dtype)
+    data = Tensor._from_result(shape, wide.dtype, data=joined, valid=tuple(x.valid_shape))
+    return cast(data, result)

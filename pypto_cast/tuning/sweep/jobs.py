@@ -11,6 +11,7 @@ import functools
 import hashlib
 import json
 import multiprocessing
+import os
 import signal
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -157,10 +158,7 @@ def local(processes: int) -> Runner:
         if processes == 1 or len(jobs) < 2 or not threading.main_thread().is_alive():
             yield from (_finished(job, functools.partial(evaluate, job)) for job in jobs)
             return
-        # Not fork: whoever shows the progress runs a thread, and its locks would be copied.
-        spawn = multiprocessing.get_context("spawn")
-        most = min(processes, len(jobs))
-        pool = ProcessPoolExecutor(most, mp_context=spawn, initializer=_ignore_interrupts)
+        pool = spawned_pool(min(processes, len(jobs)))
         try:
             yield from _executed(pool, jobs)
         finally:
@@ -212,9 +210,27 @@ def _finished(job: Job, result: Callable[[], Record]) -> Finished:
         return Finished(job=job, failure=f"{type(error).__name__}: {error}")
 
 
-def _ignore_interrupts() -> None:
-    """The terminal sends Ctrl-C to workers too; the one that waits for them ends them."""
+def spawned_pool(processes: int) -> Executor:
+    """A pool of processes that end with this one, however it ends."""
+    # Not fork: whoever shows the progress runs a thread, and its locks would be copied.
+    spawn = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(processes, mp_context=spawn, initializer=_begin_worker)
+
+
+def _begin_worker() -> None:
+    """The terminal sends Ctrl-C to workers too; the one that waits for them ends them.
+
+    Of one that was killed a worker would never hear: the queue's other end is its own too.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 _START: Final = b'{"key": "'
@@ -283,6 +299,6 @@ def _record(path: Path, number: int, line: bytes) -> Record:
 def _no_result(path: Path, number: int, fault: str = "") -> ValueError:
     because = f" ({fault})" if fault else ""
     return ValueError(
-        f"{path}, line {number}: no result of a sweep{because}; delete the line, or name another "
-        "output"
+        f"{path}, line {number}: no result of a sweep or of tune{because}; delete the line, or "
+        "name another output"
     )

@@ -28,7 +28,7 @@ from simulator.arithmetic.trust import (
     cause_along,
     meeting,
 )
-from simulator.numbers.formats import FP32, FloatFormat
+from simulator.numbers.formats import BF16, FP32, FloatFormat
 
 Doubles = npt.NDArray[np.float64]
 
@@ -54,7 +54,7 @@ class MatrixOperand:
         values: the values computed here.
         middle: of each interval; the same object as `values` where all are exact.
         radius: at least the distance of both ends from it; None where all are exact.
-        reach: the greatest magnitude.
+        own_reach: the greatest magnitude; None where that is the values'.
         exact: by line, one code is possible for each element.
         outliers: by line, an element may be infinite or NaN.
         may_be_nan: by line, an element may be NaN; those that are NaN for sure do not count.
@@ -66,13 +66,18 @@ class MatrixOperand:
     values: Doubles
     middle: Doubles
     radius: Doubles | None
-    reach: Doubles
+    own_reach: Doubles | None
     exact: Bools
     outliers: Bools
     may_be_nan: Bools
     is_nan: Bools
     cause: Causes | None
     raw: Doubles
+
+    @property
+    def reach(self) -> Doubles:
+        """The greatest magnitude."""
+        return np.abs(self.values) if self.own_reach is None else self.own_reach
 
 
 def operand_of(x: Enclosure, fmt: FloatFormat, axis: int, trust: Trust) -> MatrixOperand:
@@ -94,12 +99,13 @@ def operand_of(x: Enclosure, fmt: FloatFormat, axis: int, trust: Trust) -> Matri
     if ASSUME_GRADUAL_UNDERFLOW not in trust.assumed:
         low, high = _with_flushed(low, high, 2.0**fmt.emin)
     none = np.zeros(values.shape[1 - axis], np.bool_)
-    reach = np.abs(values) if low is high else np.maximum(np.abs(low), np.abs(high))
+    reach = None if low is high else np.maximum(np.abs(low), np.abs(high))
     raw, strange = values, None
     outliers: Bools = none
     is_nan: Bools = none
     flags: Bools = none
-    if not np.isfinite(reach.max(initial=0.0)):
+    if not _are_finite(values if reach is None else reach):
+        reach = np.abs(values) if reach is None else reach
         strange = ~np.isfinite(reach)
         outliers = np.asarray(strange.any(axis=axis))
         is_nan = np.asarray(np.isnan(low).any(axis=axis))
@@ -112,7 +118,7 @@ def operand_of(x: Enclosure, fmt: FloatFormat, axis: int, trust: Trust) -> Matri
         values=values,
         middle=values,
         radius=None,
-        reach=reach,
+        own_reach=reach,
         exact=~none,
         outliers=outliers,
         may_be_nan=none,
@@ -164,8 +170,29 @@ def _with_flushed(low: Doubles, high: Doubles, least: float) -> tuple[Doubles, D
 def _in_float64(values: Array, fmt: FloatFormat, rounds: bool) -> Doubles:
     if values.ndim == 2 and values.T.flags.c_contiguous and not values.flags.c_contiguous:
         return _in_float64(values.T, fmt, rounds).T
-    single = as_fp32(np.ascontiguousarray(values), fmt)
+    values = np.ascontiguousarray(values)
+    if fmt is BF16:
+        return _wide_bf16(values)
+    single = as_fp32(values, fmt)
     return (_hf32(single) if rounds else single).astype(np.float64)
+
+
+_PIECE_ELEMS: Final = 1 << 15
+
+
+def _wide_bf16(values: Array) -> Doubles:
+    """The numbers of BF16, which are the upper halves of FP32's, piece by piece in the cache."""
+    found = np.empty(values.shape, np.float64)
+    codes, flat = values.reshape(-1).view(np.uint16), found.reshape(-1)
+    for start in range(0, flat.size, _PIECE_ELEMS):
+        piece = codes[start : start + _PIECE_ELEMS].astype(np.uint32)
+        piece <<= np.uint32(16)
+        flat[start : start + _PIECE_ELEMS] = piece.view(np.float32)
+    return found
+
+
+def _are_finite(values: Doubles) -> bool:
+    return bool(np.isfinite(values.max(initial=0.0)) and np.isfinite(values.min(initial=0.0)))
 
 
 def _hf32(values: Array) -> Array:

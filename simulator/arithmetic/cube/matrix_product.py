@@ -14,7 +14,7 @@ the accumulator wraps or clamps. float32 and float64 multiply them where they ar
 from __future__ import annotations
 
 import functools
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -53,8 +53,12 @@ from simulator.arithmetic.trust import (
 )
 from simulator.numbers import float_environment
 from simulator.numbers.convert import INF_NAN, SATURATE, Conversion
+from simulator.numbers.engines import Engine
 from simulator.numbers.formats import BF16, FP16, FP32, INT8, INT32, FloatFormat, Format
 from simulator.numbers.rounding import RoundMode
+
+if TYPE_CHECKING:  # the native executor is loaded when it is first used
+    from simulator.arithmetic.native.executor_library import Executor
 
 _FORMATS: Final[tuple[Format, ...]] = (INT8, FP16, BF16, FP32)
 _ASSUMED_OF_FLOATS: Final = {*CHOICES.values(), ASSUME_GRADUAL_UNDERFLOW}
@@ -69,6 +73,8 @@ def matmul(
     bias: Enclosure | None = None,
     trust: Trust = DEFAULT,
     cause: int = 0,
+    engine: Engine = "auto",
+    threads: int = 1,
 ) -> Enclosure:
     """Multiply matrices as the cube does.
 
@@ -83,6 +89,8 @@ def matmul(
             with it.
         trust: ASSUME_CUBE_RNE, ASSUME_CUBE_HF32 and ASSUME_GRADUAL_UNDERFLOW count.
         cause: the caller's index of this operation.
+        engine: "auto" multiplies exact INT8 natively where that can be; "numpy" never.
+        threads: that share native work, at most.
 
     Returns:
         [..., M, N] in INT32 for INT8, else in FP32.
@@ -91,6 +99,8 @@ def matmul(
         ValueError: another format, or shapes that do not fit.
         RuntimeError: this thread does not round to nearest or flushes subnormal numbers.
     """
+    from simulator.arithmetic.native import executor_library
+
     require_default_environment()
     out = INT32 if fmt is INT8 else FP32
     _check(a, b, fmt, bias, out)
@@ -105,12 +115,23 @@ def matmul(
         cause = own_cause(cause, trust, *_ASSUMED_OF_FLOATS)
     nothing = np.broadcast_to(np.zeros((), out.dtype), (*batch, rows, columns))
     result = Cells(Enclosure(values=nothing), out)
+    executor = executor_library.executor_for(engine) if fmt is INT8 else None
     for index in np.ndindex(batch):
         added = None if wide_bias is None else wide_bias[index]
         if isinstance(fmt, FloatFormat):
             multiply_floats(result, index, wide_a[index], wide_b[index], added, fmt, trust, cause)
         else:
-            multiply_integers(result, index, wide_a[index], wide_b[index], added, trust, cause)
+            multiply_integers(
+                result,
+                index,
+                wide_a[index],
+                wide_b[index],
+                added,
+                trust,
+                cause,
+                executor=executor,
+                threads=threads,
+            )
     product = result.enclosure()
     if isinstance(out, FloatFormat) and ASSUME_NAN_PATTERN not in trust.assumed:
         product = with_open_nans(product, out, trust, cause)
@@ -150,6 +171,9 @@ def multiply_integers(
     bias: Enclosure | None,
     trust: Trust,
     cause: int,
+    *,
+    executor: Executor | None = None,
+    threads: int = 1,
 ) -> None:
     """Multiply [M, K] and [K, N] of INT8 and add an INT32 bias [1, N].
 
@@ -161,6 +185,15 @@ def multiply_integers(
     ends = (offset, offset) if bias is None else tuple(x.astype(np.int64) for x in _ends(bias))
     heaviest = int(np.maximum(np.abs(ends[0]), np.abs(ends[1])).max(initial=0))
     fits = MATMUL in trust.correctly_rounded or terms * _MOST**2 + heaviest <= INT32.max
+    is_exact = all(x is None or x.interval is None for x in (a, b, bias))
+    if executor is not None and fits and is_exact and min(rows, terms, columns) > 0:
+        from simulator.arithmetic.native import integer_products
+
+        exact = integer_products.multiply(executor, a.values, b.values, threads=threads)
+        if bias is not None:
+            exact += bias.values
+        result.put(index, Enclosure(values=exact))
+        return
     of_columns = np.full((1, columns), cause, np.uint16)
     for x in (b,) if bias is None else (bias, b):
         of_columns = _cause_of_lines(x, 0, of_columns, trust)

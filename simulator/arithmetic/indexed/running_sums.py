@@ -1,16 +1,17 @@
-"""Sums whose terms come one by one: in an order that nobody knows, or along an axis."""
+"""Sums of terms that come in an order that nobody knows, and sums and products along an axis."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
 from simulator.arithmetic.evaluation import evaluate
 from simulator.arithmetic.interval import Bounds, Cells, Enclosure, join_arrays, union
 from simulator.arithmetic.operation import Array
+from simulator.arithmetic.product_bound import any_product
 from simulator.arithmetic.reduction_order import is_unrounded, last_bit, reach
 from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.total_order import is_nan
@@ -100,10 +101,11 @@ class RunningSums:
         return other
 
 
-def prefix_sum(
+def prefix_scan(
     x: Enclosure,
     fmt: Format,
     *,
+    step: Literal["add", "mul"] = "add",
     axis: int,
     extent: int,
     trust: Trust,
@@ -111,24 +113,28 @@ def prefix_sum(
     by_scalars: bool = False,
     in_turn: bool = False,
 ) -> Enclosure:
-    """Sum all elements up to each along an axis that is cut into tiles.
+    """Sum or multiply all elements up to each along an axis that is cut into tiles.
 
-    Inside a tile the element 1 before is added to each, then the one 2 before, 4, 8 and so on; in
-    release 0.2.0 each element to the sum of all before. The last element of a tile is added to all
+    Inside a tile the element 1 before is joined to each, then the one 2 before, 4, 8 and so on; in
+    release 0.2.0 each element to the sum of all before. The last element of a tile is joined to all
     of the next. Sources: upstream pypto, framework/src/interface/tileop/vector/cum_operation.h,
     in r0.2.0 cumsum.h, and operation/vector/math.cpp.
 
     Args:
-        x: what is added, of FP32 or INT32, which wraps.
+        x: what is joined, of FP32 or INT32, which wraps.
         fmt: that format.
+        step: the row that joins two elements.
         axis: from 0.
         extent: elements of a tile along the axis.
-        trust: without ASSUME_SUM_ORDER each float sum lies in the bound of all orders.
+        trust: without ASSUME_SUM_ORDER each float result lies in the bound of all orders.
         cause: the caller's index of the operation.
-        by_scalars: the scalar unit adds, so that partial sums of -0 keep their sign.
+        by_scalars: the scalar unit works, so that partial results of -0 keep their sign.
         in_turn: as release 0.2.0 adds.
     """
-    add = partial(evaluate, OPERATIONS["add"], fmt=fmt, trust=trust, cause=cause)
+    join, add = (
+        partial(evaluate, OPERATIONS[name], fmt=fmt, trust=trust, cause=cause)
+        for name in (step, "add")
+    )
     zero = Enclosure(values=np.zeros((), fmt.dtype))
 
     def part(of: Enclosure, start: int | None, stop: int | None) -> Enclosure:
@@ -137,29 +143,34 @@ def prefix_sum(
     def glued(*parts: Enclosure) -> Enclosure:
         return join_arrays(lambda arrays: np.concatenate(arrays, axis), parts)
 
-    def added_in_turn(terms: Enclosure) -> Enclosure:
+    def joined_in_turn(terms: Enclosure) -> Enclosure:
         lines = [part(terms, 0, 1)]
         for place in range(1, terms.shape[axis]):
-            lines.append(add((lines[-1], part(terms, place, place + 1))))
+            lines.append(join((lines[-1], part(terms, place, place + 1))))
         return glued(*lines)
 
-    def added_in_steps(terms: Enclosure) -> Enclosure:
+    def joined_in_steps(terms: Enclosure) -> Enclosure:
         held = result = terms
-        step = 1
-        while step < held.shape[axis]:
-            total = add((part(held, None, -step), part(held, step, None)))
-            result = glued(part(result, None, step), total)
+        distance = 1
+        while distance < held.shape[axis]:
+            total = join((part(held, None, -distance), part(held, distance, None)))
+            result = glued(part(result, None, distance), total)
             kept = total if by_scalars else add((total, zero))
-            held = glued(part(held, None, step), kept)
-            step *= 2
+            held = glued(part(held, None, distance), kept)
+            distance *= 2
         return result
 
     tiles: list[Enclosure] = []
     for start in range(0, x.shape[axis], extent):
         terms = part(x, start, start + extent)
-        result = added_in_turn(terms) if in_turn else added_in_steps(terms)
-        tiles.append(add((result, part(tiles[-1], -1, None))) if tiles else result)
+        result = joined_in_turn(terms) if in_turn else joined_in_steps(terms)
+        tiles.append(join((result, part(tiles[-1], -1, None))) if tiles else result)
     ordered = glued(*tiles)
+    if step == "mul" and ASSUME_SUM_ORDER not in trust.assumed:
+        keeps_signs = by_scalars or in_turn
+        return any_product(
+            x, ordered, fmt, axis, trust, cause, is_running=True, keeps_signs=keeps_signs
+        )
     if ASSUME_SUM_ORDER in trust.assumed or not isinstance(fmt, FloatFormat):
         return ordered
     return _in_any_order(x, ordered, fmt, axis, trust, cause)

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Final
 
 from simulator.numbers.convert import Overflow, Policy
-from simulator.numbers.formats import BOOL, FORMATS, FloatFormat, Format
+from simulator.numbers.formats import BOOL, FORMATS, FloatFormat, Format, Taper, taper_of
 from simulator.numbers.rounding import RoundMode
 
 HEADER: Final = Path(__file__).with_name("csrc") / "tables.h"
@@ -72,8 +72,23 @@ _FORMAT_FIELDS: Final = (
     ("bool", "is_bool"),
     ("uint64_t", "max_magnitude"),
     ("uint64_t", "min_magnitude"),
+    ("int", "taper"),
 )
-"""The struct Format in C++; of a format of the other kind a field is 0."""
+"""The struct Format in C++; of a format of the other kind a field is 0.
+
+`taper` is the number of its tables in TAPERS, from 1; 0 where every exponent has as many bits.
+"""
+
+_TAPERED: Final = [fmt for fmt in FORMATS.values() if isinstance(fmt, FloatFormat) and fmt.dots]
+_TAPER_FIELDS: Final = {
+    "codes": "uint8_t",
+    "ranks": "uint8_t",
+    "significands": "uint8_t",
+    "quanta": "int8_t",
+    "man_bits": "uint8_t",
+    "bases": "uint8_t",
+}
+"""The struct Taper in C++, of 8 bits at most: those of `Taper`, by their names there."""
 
 
 def _fields(fmt: Format) -> dict[str, int]:
@@ -96,7 +111,31 @@ def _fields(fmt: Format) -> dict[str, int]:
         "inf_code": fmt.inf_code or 0,
         "has_nan": fmt.nan_code is not None,
         "nan_code": fmt.nan_code or 0,
+        "taper": _TAPERED.index(fmt) + 1 if fmt in _TAPERED else 0,
     }
+
+
+def _taper_arrays(taper: Taper) -> list[str]:
+    return [", ".join(map(str, getattr(taper, name).tolist())) for name in _TAPER_FIELDS]
+
+
+def _tapers() -> Iterable[str]:
+    """The struct Taper and the tables of each tapered format."""
+    tapers = [taper_of(fmt) for fmt in _TAPERED]
+    sizes = [max(len(getattr(taper, name)) for taper in tapers) for name in _TAPER_FIELDS]
+    yield "// Of a format whose exponents differ in bits: Taper in simulator/numbers/formats.py."
+    yield "struct Taper {"
+    yield "    int least, most;  // exponents, of which man_bits and bases have an entry each"
+    for (name, kind), size in zip(_TAPER_FIELDS.items(), sizes, strict=True):
+        yield f"    {kind} {name}[{size}];"
+    yield "};"
+    yield ""
+    yield f"constexpr Taper TAPERS[{len(tapers)}] = {{"
+    for fmt, taper in zip(_TAPERED, tapers, strict=True):
+        arrays = [f"{{{array}}}" for array in _taper_arrays(taper)]
+        ends = [str(taper.exponents[0]), str(taper.exponents[-1])]
+        yield f"    {{{', '.join([*ends, *arrays])}}},  // {fmt}"
+    yield "};"
 
 
 def _row(fmt: Format) -> str:
@@ -147,6 +186,8 @@ def header() -> str:
         "constexpr Format FORMATS[FORMAT_COUNT] = {",
         *(_row(fmt) for fmt in FORMATS.values()),
         "};",
+        "",
+        *_tapers(),
         "",
         "#endif  // PYPTO_CAST_TABLES_H",
     ]

@@ -277,7 +277,7 @@ def test_a_loop_by_a_written_argument_is_passed_over(tmp_path: Path) -> None:
     arrays = arrays_of(schedule)
     before = arrays[2].copy()
 
-    with pytest.raises(NotExecutedError, match=r"tasks: n\[1\] is not known before the kernel"):
+    with pytest.raises(NotExecutedError, match=r"tasks: loop index: n\[1\] is not known"):
         changed.run(*arrays)
     np.testing.assert_array_equal(arrays[2], before)
 

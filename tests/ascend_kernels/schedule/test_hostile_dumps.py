@@ -6,6 +6,7 @@ import json
 import math
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,13 @@ from support.programs.upstream_dumps import arrays_of, unpacked
 
 import pypto_cast as pypto
 from ascend_kernels.schedule import task_lowering
-from ascend_kernels.schedule.reader import dump_fields, upstream_dump
+from ascend_kernels.schedule.reader import dump_fields, dump_files
+from ascend_kernels.schedule.reader.dump_files import DumpError
 from ascend_kernels.schedule.schedule import Schedule
 
 Function = dict[str, Any]
+LEAF_TEXT = "Pass_36_*/*.tifwkgr"
+EXPRESSIONS = "kernel_aicpu/expression_0.h"
 
 
 @pytest.fixture
@@ -50,7 +54,7 @@ def in_ub(leaf: Function) -> Function:
 
 def refusal(dump: Path, path: Path) -> str:
     """The text of the error, which names the file."""
-    with pytest.raises(upstream_dump.DumpError) as caught:
+    with pytest.raises(DumpError) as caught:
         pypto.read_schedule(dump)
     text = str(caught.value)
     assert "\n" not in text
@@ -154,6 +158,29 @@ def test_a_file_that_is_cut_short_is_named(size: int, dump: Path) -> None:
         path.write_text(whole)
 
 
+def test_a_number_of_thousands_of_digits_is_named(dump: Path) -> None:
+    number = "9" * 5000
+    said = "a whole number of 64 bits is wanted, not 99999999999999999999..., which has 5000 digits"
+    as_json = pypto.read_schedule(dump).to_json()
+    with pytest.raises(ValueError, match=said):
+        Schedule.from_json(as_json.replace('"version": 1', f'"version": {number}'))
+    assert Schedule.from_json(as_json).to_json() == as_json
+    for path in (leaf_of(dump), root_of(dump)):
+        whole = path.read_text()
+        path.write_text(whole.replace('"funcmagic":', f'"funcmagic": {number}, "other":', 1))
+        assert said in refusal(dump, path)
+        path.write_text(whole)
+    for path, old in (
+        (next(dump.glob(EXPRESSIONS)), "ARG_x 0"),
+        (leaf_of(dump).with_suffix(".tifwkgr"), "INCAST[  0"),
+    ):
+        whole = path.read_text()
+        path.write_text(whole.replace(old, f"{old[:-1]}{number}", 1))
+        assert ": line " in (found := refusal(dump, path))
+        assert "is not understood" in found
+        path.write_text(whole)
+
+
 def test_a_scalar_that_is_cut_short_is_named(dump: Path) -> None:
     changed(root_of(dump), lambda root: root["operations"][0]["attr"].__setitem__(4, [2, 16, 4]))
 
@@ -200,10 +227,83 @@ def test_a_text_that_is_cut_short_at_the_end_of_a_line_is_named(pattern: str, du
     pypto.read_schedule(dump)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "name"),
+    [(LEAF_TEXT, "softmax"), (LEAF_TEXT, "loop_paths"), (EXPRESSIONS, "loop_paths")],
+)
+def test_a_text_with_a_line_less_is_named(pattern: str, name: str, tmp_path: Path) -> None:
+    dump = unpacked(name, tmp_path)
+    path = sorted(dump.glob(pattern))[0]
+    lines = path.read_text().splitlines(keepends=True)
+    for place, line in enumerate(lines):
+        path.write_text("".join(lines[:place] + lines[place + 1 :]))
+        # Comments on the expressions, which nothing is read from.
+        if line.strip() and not line.startswith(("/* Full", "/* Function info")):
+            refusal(dump, path)
+    path.write_text("".join(lines))
+    pypto.read_schedule(dump)
+
+
+@pytest.mark.parametrize("pattern", [LEAF_TEXT, EXPRESSIONS])
+def test_garbage_in_a_text_is_named_with_its_line(pattern: str, tmp_path: Path) -> None:
+    dump = unpacked("loop_paths", tmp_path)
+    path = sorted(dump.glob(pattern))[0]
+    lines = path.read_text().splitlines(keepends=True)
+    for place in range(1, len(lines) - 1):
+        path.write_text("".join([*lines[:place], "@@garbage ((\n", *lines[place:]]))
+        assert f": line {place + 1}: '@@garbage ((' is not" in refusal(dump, path)
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern", "old", "new", "said"),
+    [
+        ("softmax", LEAF_TEXT, "!10012 ", "!10013 ", "operation 10013 is there twice"),
+        ("softmax", LEAF_TEXT, "!10012 ", "!99999 ", "operation 10012 is not in it"),
+        ("softmax", LEAF_TEXT, "5755378140415235496", "1", "the text of 1, not of its JSON"),
+        (
+            "softmax",
+            LEAF_TEXT,
+            "op_attr_validShape{[",
+            "op_attr",
+            "op_attr_validShape of operation",
+        ),
+        ("softmax", LEAF_TEXT, "softmax.py:12 */", "softmax.py */", "the source line of operation"),
+        ("padded", LEAF_TEXT, "SCALAR{-inf}", "SCALAR{1}", "SCALAR of operation"),
+        ("loop_paths", EXPRESSIONS, "ARG_x, 0))", "ARG_x, 0)", "is not the next line of"),
+        (
+            "loop_paths",
+            EXPRESSIONS,
+            "LOOP_BES_0: ",
+            "LOOP_BES_7: ",
+            "listed under 'EXPR_LOOP_BES_7'",
+        ),
+        (
+            "loop_paths",
+            EXPRESSIONS,
+            "define ARG_y 1",
+            "define ARG_y 2",
+            "argument 1 of 3 or more is missing",
+        ),
+    ],
+)
+def test_a_text_that_differs_from_its_json_is_named(
+    name: str, pattern: str, old: str, new: str, said: str, tmp_path: Path
+) -> None:
+    dump = unpacked(name, tmp_path)
+    path = next(each for each in sorted(dump.glob(pattern)) if old in each.read_text())
+    path.write_text(path.read_text().replace(old, new, 1))
+
+    assert said in refusal(dump, path)
+
+
 def test_an_output_that_no_task_writes_is_named(tmp_path: Path) -> None:
     for place, path_of in enumerate((leaf_of, root_of)):
         dump = unpacked("softmax", tmp_path / str(place))
         changed(path_of(dump), lambda function: function.update(operations=[]))
+        text = leaf_of(dump).with_suffix(".tifwkgr")
+        if path_of is leaf_of:
+            lines = text.read_text().splitlines(keepends=True)
+            text.write_text("".join(each for each in lines if " TILE_" not in each))
         assert "it gives y, which none of its tasks writes" in refusal(dump, root_of(dump))
 
 
@@ -236,7 +336,10 @@ def test_a_control_flow_without_an_end_is_not_executed(
     whole = path.read_text()
     monkeypatch.setattr(task_lowering, "MAX_TASKS", 40)
     for text, said in (
-        ("LOOP(VAR_loop_idx_0, 0, 99999999999, 1)", "more than 40 tasks"),
+        # Refused by its bounds, before it comes to tasks.
+        (f"LOOP(VAR_loop_idx_0, 0, {2**63 - 1}, 1)", "more than 40 rounds of"),
+        (f"LOOP(VAR_loop_idx_0, {1 - 2**63}, {2**63 - 1}, 1)", "more than 40 rounds of"),
+        ("LOOP(VAR_loop_idx_0, 0, 40, 1)", "more than 40 tasks"),
         ("LOOP(VAR_a, 0, 99, 1) {\n}\nLOOP(VAR_loop_idx_0, 0, 1, 1)", "more than 40 rounds of"),
     ):
         path.write_text(whole.replace("LOOP(VAR_loop_idx_0, 0, 1, 1)", text))
@@ -252,7 +355,8 @@ def test_a_control_flow_without_an_end_is_not_executed(
 
 def test_texts_without_bounds_are_read_in_one_pass(dump: Path) -> None:
     text = leaf_of(dump).with_suffix(".tifwkgr")
-    text.write_text("= !1 " * 100_000 + "\n" + "#op_attr_validShape{[" * 50_000 + "\n}\n")
+    last = " " + "#op_attr_validShape{[" * 50_000 + " = !1" * 100_000 + "\n}\n"
+    text.write_text(text.read_text().removesuffix("\n}\n") + last)
     path = flow_of(dump)
     path.write_text(path.read_text().replace("loop_idx_0, 0,", f"loop_idx_0, {'1+' * 200_000}1,"))
 
@@ -305,19 +409,19 @@ def test_what_is_no_file_of_upstreams_is_named(
 
 
 def test_a_file_beyond_the_limit_is_named(dump: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upstream_dump, "MAX_FILE_BYTES", 20_000)
+    monkeypatch.setattr(dump_files, "MAX_FILE_BYTES", 20_000)
 
     assert "more than the 20000 B of a file" in refusal(dump, root_of(dump))
 
 
 def test_a_dump_beyond_the_limit_is_named(dump: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upstream_dump, "MAX_DUMP_BYTES", 20_000)
-    with pytest.raises(upstream_dump.DumpError, match="the dump has more than 20000 B"):
+    monkeypatch.setattr(dump_files, "MAX_DUMP_BYTES", 20_000)
+    with pytest.raises(DumpError, match="the dump has more than 20000 B"):
         pypto.read_schedule(dump)
 
 
 def test_a_folder_without_a_dump_or_with_several_kernels(tmp_path: Path) -> None:
-    with pytest.raises(upstream_dump.DumpError, match="no dump of upstream's compiler is there"):
+    with pytest.raises(DumpError, match="no dump of upstream's compiler is there"):
         pypto.read_schedule(tmp_path)
     for name in ("abs_1d", "softmax"):
         unpacked(name, tmp_path)
@@ -342,7 +446,7 @@ def test_leaves_of_a_compiler_that_stopped_are_read_and_named(dump: Path) -> Non
         stopped.run()
     unpacked("abs_1d", dump / "other")
     flow_of(dump / "other" / "abs_1d").unlink()
-    with pytest.raises(upstream_dump.DumpError, match="several dumps without a control flow"):
+    with pytest.raises(DumpError, match="several dumps without a control flow"):
         pypto.read_schedule(dump)
 
 
@@ -351,7 +455,7 @@ def test_an_opcode_without_a_row_and_a_leaf_of_the_cube_are_named(dump: Path) ->
         leaf["operations"][-1]["opcode"] = "COPY_OUT"
         for each in leaf["operations"]:
             if each["opcode"] in ("MULS", "ADDS"):
-                each["opcode"] = "POW"
+                each["opcode"] = "POWS"
 
     changed(leaf_of(dump), spoil)
     cube = sorted(dump.glob("Pass_36_*/After_*_LEAF_*.json"))[1]
@@ -360,7 +464,7 @@ def test_an_opcode_without_a_row_and_a_leaf_of_the_cube_are_named(dump: Path) ->
     schedule = pypto.read_schedule(dump)
 
     assert [each.split(" ", 1)[1] for each in sorted(schedule.not_executed)] == [
-        "has POW, without a row (it needs values that no operation of the table gives)",
+        "has POWS, without a row (it needs a number that chooses among several functions)",
         "runs on the cube",
     ]
     x, y = arrays_of(schedule)
@@ -368,6 +472,18 @@ def test_an_opcode_without_a_row_and_a_leaf_of_the_cube_are_named(dump: Path) ->
     with pytest.raises(ValueError, match="not executed: 2 of 2 leaves, and with them 16 of 16"):
         schedule.run(x, y)
     np.testing.assert_array_equal(y, before)
+
+
+def test_a_format_that_an_opcode_has_no_values_of_is_named(dump: Path) -> None:
+    schedule = pypto.read_schedule(dump)
+    leaf = schedule.leaves[0]
+    place = next(k for k, each in enumerate(leaf.operations) if each.pipe == "V" and not each.flag)
+    operations = list(leaf.operations)
+    outputs = operations[place].outputs * 2  # the second is its scratch
+    operations[place] = replace(operations[place], opcode="ISFINITE", scalar=None, outputs=outputs)
+    changed_leaf = replace(leaf, operations=tuple(operations))
+    (reason,) = replace(schedule, leaves=(changed_leaf, *schedule.leaves[1:])).not_executed
+    assert "has ISFINITE of FP32 (it needs a cast to FP16 over its own operand" in reason
 
 
 @pytest.mark.parametrize(

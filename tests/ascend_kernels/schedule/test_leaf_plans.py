@@ -95,6 +95,19 @@ def test_syncs_are_those_of_the_dump(dumped: list[DumpedLeaf]) -> None:
         assert with_syncs(operations, leaf.buffers, each.gm_tensors) == leaf.operations
 
 
+def passes_through_gm(graph: LeafGraph) -> bool:
+    """True if the leaf reads a tensor of GM that it writes."""
+    sides = [
+        side
+        for one in graph.operations
+        for side, operands in (("read", one.inputs), ("written", one.outputs))
+        if any(each.buffer is None for each in operands)
+    ]
+    touched = list(zip(sides, graph.gm_tensors, strict=True))
+    read, written = ({x for side, x in touched if side == each} for each in ("read", "written"))
+    return not read.isdisjoint(written)
+
+
 def test_all_stages_in_a_row_give_the_leaf_of_the_dump(dumped: list[DumpedLeaf]) -> None:
     for each in dumped:
         planned = plan_leaf(each.leaf.name, each.graph, UB_BYTES)
@@ -102,6 +115,8 @@ def test_all_stages_in_a_row_give_the_leaf_of_the_dump(dumped: list[DumpedLeaf])
             assert planned.leaf == each.leaf
         assert unnamed(planned.leaf) == unnamed(each.leaf)
         assert planned.leaf.peak_ub_bytes == each.leaf.peak_ub_bytes
+        if passes_through_gm(each.graph):
+            continue  # places in UB do not tell which copy waits for which
         by_place = LeafGraph.of(each.graph.operations, each.graph.gm_tensors)
         assert plan_leaf(each.leaf.name, by_place, UB_BYTES) == planned
 

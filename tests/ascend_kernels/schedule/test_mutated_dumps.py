@@ -13,7 +13,7 @@ from support.programs.upstream_dumps import arrays_of, unpacked
 
 import pypto_cast as pypto
 from ascend_kernels.schedule import task_lowering
-from ascend_kernels.schedule.reader.upstream_dump import DumpError
+from ascend_kernels.schedule.reader.dump_files import DumpError
 from ascend_kernels.schedule.schedule import Schedule
 from simulator.machine.memory import SimulatorFault
 

@@ -21,9 +21,11 @@ from support.programs.upstream_dumps import arrays_of, unpacked
 
 import pypto_cast as pypto
 from ascend_kernels.schedule import task_lowering
-from ascend_kernels.schedule.parts import Barrier, Buffer, Flag, Run
+from ascend_kernels.schedule.parts import Barrier, Buffer, Flag, Loop, Run
 from ascend_kernels.schedule.schedule import Schedule
+from pypto_cast.testing.schedule_checks import synthetic_arrays
 from simulator.machine.memory import SimulatorFault
+from simulator.numbers.formats import FP16, INT8
 
 EXAMPLES: Final = int(os.environ.get("PYPTO_CAST_MUTATIONS", "12"))
 DUMPS: Final = ("abs_1d", "cast_1d", "softmax_one_tile", "loop_sum", "reshape_rows", "select")
@@ -105,8 +107,12 @@ def judged(name: str, schedule: Schedule) -> str:
     text = ""
     try:
         schedule.run(*given_arrays)
-    except (SimulatorFault, ValueError) as error:
+    except (SimulatorFault, pypto.NotExecutedError) as error:
         text = str(error)
+    except ValueError as error:  # nothing but arrays that the changed parameters do not take
+        text = str(error)
+        if not text.startswith((f"{schedule.kernel}: ", f"{schedule.kernel} takes ")):
+            raise
     assert text.isprintable()
     return "fault" if text else "ran"
 
@@ -134,6 +140,10 @@ def outcome(name: str, direct: bool, data: st.DataObject) -> str:
     assert direct or isinstance(refused, ValueError)
     assert str(refused).isprintable()
     return "refused"
+
+
+def place_of(opcode: str, schedule: Schedule) -> int:
+    return [each.opcode for each in schedule.leaves[0].operations].index(opcode)
 
 
 def buffer(**changed: Any) -> Buffer:
@@ -200,6 +210,32 @@ WRONG: Final[Mapping[str, tuple[Callable[[Schedule], object], str]]] = {
         ),
         r"task 0: whole numbers and texts in lists is wanted, not \[1\]",
     ),
+    "axes that a tile in GM lacks": (
+        lambda given: exchanged(
+            given, ("leaves", 0, "operations", 0, "inputs", 0, "valid_shape"), (1,)
+        ),
+        "operation 0 COPY_IN: a tile of 0 axes, whose valid shape has 1",
+    ),
+    "an operator without its operands": (
+        lambda given: exchanged(
+            given, ("bodies", 0, "tasks", 0, "accesses", 0, "offset", 0), ("add", 1)
+        ),
+        r"task 0: add\(1\) has 1 operands, not 2",
+    ),
+    "no scratch memory": (
+        lambda given: exchanged(
+            given,
+            ("leaves", 0, "operations", place_of("ROWSUM_SINGLE", given), "outputs"),
+            given.leaves[0].operations[place_of("ROWSUM_SINGLE", given)].outputs[:1],
+        ),
+        "ROWSUM_SINGLE: it has no scratch memory, which the opcode works in",
+    ),
+    "a number that no parameter gives": (
+        lambda given: exchanged(
+            given, ("bodies", 0, "tasks", 0, "accesses", 0, "offset", 0), ("data", "z", 0)
+        ),
+        "parameter z is not read, and a loop, a condition or an offset goes by it",
+    ),
     "no output": (
         lambda given: exchanged(given, ("leaves", 0, "operations", 0, "outputs"), ()),
         "operation 0 COPY_IN: it writes no tile",
@@ -212,6 +248,141 @@ def test_parts_that_are_malformed_are_refused_as_they_are_made(case: str) -> Non
     make, said = WRONG[case]
     with pytest.raises((TypeError, ValueError), match=said):
         make(schedule_of("softmax_one_tile"))
+
+
+SCRATCH: Final = ("leaves", 0, "operations", 6, "outputs", 1)
+CONTRADICTED: Final[Mapping[str, tuple[str, tuple[Any, ...], Any, str]]] = {
+    "lines before scratch": (
+        "softmax",
+        (*SCRATCH, "offset"),
+        (100, 0),
+        r"operation 6 ROWMAX_SINGLE.* elements 100 to 132 of axis 0 are outside the 32",
+    ),
+    "elements before scratch": (
+        "softmax",
+        (*SCRATCH, "offset"),
+        (0, 127),
+        r"operation 6 ROWMAX_SINGLE.* elements 127 to 255 of axis 1 are outside the 128",
+    ),
+    "the format of scratch": (
+        "softmax",
+        (*SCRATCH, "format"),
+        INT8,
+        r"operation 6 ROWMAX_SINGLE.* works in 16384 B of scratch memory, and has 4096 B",
+    ),
+    "a format": (
+        "softmax_one_tile",
+        ("leaves", 0, "operations", 0, "inputs", 0, "format"),
+        FP16,
+        r"task 0 \(.*\), operation 0 COPY_IN.*: its tile of \w+ is FP16, and that FP32",
+    ),
+    "a tensor": (
+        "softmax_one_tile",
+        ("bodies", 0, "tasks", 0, "accesses", 0, "tensor"),
+        "total",
+        "task 0: no tensor 'total' is in GM",
+    ),
+    "a parameter that is said not to be read": (
+        "softmax_one_tile",
+        ("parameters", 0, "is_read"),
+        False,
+        r"operation 0 COPY_IN.*: reads gm\.x.*, but gm\.x is said not to be read",
+    ),
+    "the axes of a tensor": (
+        "softmax_one_tile",
+        ("bodies", 0, "tasks", 0, "accesses", 0, "offset"),
+        (0,),
+        "task 0: ",
+    ),
+    "a loop's step": ("loop_sum", ("steps",), None, "loop index goes by 0"),
+    "a division": (
+        "softmax_one_tile",
+        ("bodies", 0, "tasks", 0, "accesses", 0, "offset", 0),
+        ("div", 1, 0),
+        r"task 0: div\(1, 0\) divides by zero",
+    ),
+}
+"""The dump, the part, its new value, and the fault."""
+
+
+@pytest.mark.parametrize("case", CONTRADICTED)
+def test_parts_that_contradict_each_other_are_a_fault_with_its_place(case: str) -> None:
+    name, path, new, said = CONTRADICTED[case]
+    schedule = schedule_of(name)
+    if case == "a loop's step":
+        path, new = next(
+            ((*path, place, "step"), 0)
+            for place, step in enumerate(schedule.steps)
+            if isinstance(step, Loop)
+        )
+        said = f"loop {at(schedule, (*path[:-1], 'variable'))} goes by 0"
+    given_arrays = [each.copy() for each in arrays(name)]
+    with pytest.raises(SimulatorFault, match=said):
+        exchanged(schedule, path, new).run(*given_arrays)
+    for found, before in zip(given_arrays, arrays(name), strict=True):
+        np.testing.assert_array_equal(found.view(np.uint8), before.view(np.uint8))
+
+
+def test_a_symbol_that_nothing_defines_is_named_with_its_task() -> None:
+    path = ("bodies", 0, "tasks", 0, "accesses", 0, "offset", 0)
+    changed = exchanged(schedule_of("softmax_one_tile"), path, ("symbol", "idx"))
+    with pytest.raises(pypto.NotExecutedError, match="task 0: idx is no variable of a loop around"):
+        changed.run(*(each.copy() for each in arrays("softmax_one_tile")))
+
+
+def test_json_of_other_fields_is_refused() -> None:
+    text = schedule_of("abs_1d").to_json()
+    inner = text.removeprefix('{"version": 1, ')
+    for changed, said in (
+        ('{"version": true, ' + inner, "no schedule of version 1"),
+        ('{"version": 1.0, ' + inner, "no schedule of version 1"),
+        ('{"version": 1, "version": 1, ' + inner, '"version" is there twice'),
+        ('{"version": 1, "notes": "", ' + inner, "a schedule has no field 'notes'"),
+        (text.replace('"kernel"', '"kernel": "a", "kernel"', 1), '"kernel" is there twice'),
+    ):
+        with pytest.raises(ValueError, match=said):
+            Schedule.from_json(changed)
+
+
+def test_arguments_of_another_type_are_refused() -> None:
+    schedule = schedule_of("abs_1d")
+    given_arrays = [each.copy() for each in arrays("abs_1d")]
+    with pytest.raises(TypeError, match="strict is True or False, not 'yes'"):
+        schedule.run(*given_arrays, strict="yes")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"copy_completion must be one of .* not 'late'"):
+        schedule.run(*given_arrays, copy_completion="late")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"a schedule is what read_schedule .* returns, not 'x'"):
+        pypto.testing.assert_schedule_ok("x")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="not an empty path"):
+        pypto.read_schedule("")
+    with pytest.raises(TypeError, match="a folder is a path, not None"):
+        pypto.read_schedule(None)  # type: ignore[arg-type]
+
+
+ARGUMENTS: Final[Mapping[str, tuple[dict[str, Any], type[Exception], str]]] = {
+    "no list": ({"arrays": 5}, TypeError, "arrays is a list, one for each parameter, not 5"),
+    "a text": ({"arrays": "ab"}, TypeError, "arrays is a list, one for each parameter, not 'ab'"),
+    "no array": ({"arrays": [None, None]}, TypeError, "abs_1d: x is an array of numpy.* NoneType"),
+    "lists": ({"arrays": [[1.0], [1.0]]}, TypeError, "abs_1d: x is an array of numpy.* a list"),
+    "no mapping": ({"numbers": 5}, TypeError, "numbers is a mapping of names, not 5"),
+    "numbers alone": ({"numbers": {"n": 1}}, ValueError, "numbers are those of a kernel.*: n"),
+}
+
+
+@pytest.mark.parametrize("case", ARGUMENTS)
+def test_arguments_of_the_assertion_are_checked_before_anything_runs(case: str) -> None:
+    given, kind, said = ARGUMENTS[case]
+    with pytest.raises(kind, match=said):
+        pypto.testing.assert_schedule_ok(schedule_of("abs_1d"), **given)
+
+
+def test_synthetic_integers_reach_the_ends_of_their_dtype_unless_they_are_indices() -> None:
+    for name, reaches in (("bits", True), ("gathered", False)):
+        drawn = [each for each in synthetic_arrays(schedule_of(name)) if each.dtype.kind in "iu"]
+        assert drawn
+        assert [bool((each == np.iinfo(each.dtype).max).any()) for each in drawn] == [
+            reaches
+        ] * len(drawn)
 
 
 def test_temporaries_in_the_memory_of_each_other_are_refused() -> None:

@@ -106,3 +106,16 @@ def test_the_list_has_kernels_of_all_dimensions() -> None:
         assert len(cases) == len(list(csv.DictReader(file)))
     assert len({case.kernel.id for case in cases}) == len(cases) >= 150
     assert min(Counter(case.dims for case in cases)[dims] for dims in (1, 3, 4)) >= 40
+
+
+def test_a_dump_without_control_flow_is_not_compared(tmp_path: Path) -> None:
+    """The wheel stopped behind the leaves, as it does at a sum in a nested loop."""
+    kernel = replace(written("clip_0", "300:float32 300:float32", "128"), id="abs_1d")
+    (unpacked("abs_1d", tmp_path) / "dyn_topo.txt").unlink(missing_ok=True)
+    for path in (tmp_path / "abs_1d").glob("Pass_36*/*_ROOT.json"):
+        path.unlink()
+    for path in (tmp_path / "abs_1d" / "kernel_aicpu").glob("controlFlow*"):
+        path.unlink()
+    result = judged(Case(group="written", kernel=kernel), tmp_path, None)
+    assert result.verdict is Verdict.NOT_COMPILED
+    assert "the compiler stopped before it" in result.why

@@ -221,13 +221,13 @@ def test_a_loop_has_a_body_for_all_iterations() -> None:
 def test_a_schedule_says_whose_casts_it_has() -> None:
     shapes = [pypto.tensor([96, 64], pypto.DT_FP32)] * 2
     with pypto.options(release="0.2.0", chip="Ascend910B2"):
-        first, *_ = str(looping.schedule(*shapes)).splitlines()
-    assert first.startswith("looping: planner of release 0.2.0 for Ascend910B2; UB 8192 B as")
+        text = " ".join(str(looping.schedule(*shapes)).split())
+    assert text.startswith("looping: planner of release 0.2.0 for Ascend910B2 UB 8192 B as")
     with pypto.options(release="head", chip="Ascend910B2"):
-        first, *_ = str(looping.schedule(*shapes)).splitlines()
-    assert first.startswith(
+        text = " ".join(str(looping.schedule(*shapes)).split())
+    assert text.startswith(
         "looping: planner of release head, by the passes of 0.2.0 and AutoCast's lists of head, "
-        "for Ascend910B2; UB 8192 B as"
+        "for Ascend910B2 UB 8192 B as"
     )
 
 
@@ -247,7 +247,7 @@ def test_a_rule_that_is_applied_in_part_is_named() -> None:
     place = next(n for n, x in enumerate(schedule.leaves) if "ROWSUM_SINGLE" in opcodes(x))
     (said,) = [each for each in schedule.simplified if each.startswith(f"leaf {place}: ")]
     assert re.search(r"results of ROWSUM_SINGLE \(test_planner.py:\d+\) are allocated", said)
-    assert f"  simplified: {said}" in str(schedule).splitlines()
+    assert f"simplified: {said}" in " ".join(str(schedule).split())
     facts = {each.key: each.value for each in schedule_report(schedule).facts}
     assert said in str(facts["simplified"])
     assert Schedule.from_json(schedule.to_json()) == schedule
@@ -521,7 +521,10 @@ def unrolled(x: Matrix, y: Matrix) -> None:
             carried,
             r"elementwise at .*carried, rows index: a tensor that a name takes from one iter",
         ),
-        (left_early, "a loop that is left by break or return is not planned"),
+        (
+            left_early,
+            r"loop rows at test_planner.py:\d+ in left_early, rows index: a loop that is left by",
+        ),
         (outside, r"condition gt\(extent\(x, 0\), 16\) at .* outside loops is not planned"),
         (as_int, r"add\(8, index\) at test_planner.py:.*: it is known only when the kernel runs"),
         (as_operand, "mul at test_planner.py:.*: a number read from data is not planned"),

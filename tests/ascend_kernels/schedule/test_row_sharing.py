@@ -42,6 +42,31 @@ def by_columns(x: Floats, y: Floats) -> None:
 
 
 @pypto.frontend.jit
+def long_columns(x: Floats, y: Floats) -> None:
+    """Three columns of a row have more cycles each than are merged whatever their number is."""
+    pypto.set_vec_tile_shapes(64, 128)
+    e = pypto.exp(pypto.exp(pypto.exp(pypto.exp(x) + 1.0) + 1.0) + 1.0)
+    f = pypto.sum(e, -1, True)
+    for _ in range(8):
+        f = pypto.exp(f) * pypto.exp(f + 1.0) + 1.0
+        f = pypto.exp(pypto.exp(f) + pypto.exp(f * 2.0)) + 1.0
+    y[:] = e / f
+
+
+@pypto.frontend.jit
+def one_beside_the_other(x: Floats, y: Floats) -> None:
+    pypto.set_vec_tile_shapes(8, 64)
+    y[:] = pypto.exp(pypto.concat([pypto.exp(x[:, 0:64]), pypto.abs(x[:, 64:128])], 1))
+
+
+@pypto.frontend.jit
+def turned(x: Floats, y: Floats) -> None:
+    """Of square tensors only the operation tells that rows become columns."""
+    pypto.set_vec_tile_shapes(16, 16)
+    y[:] = pypto.transpose(pypto.exp(x), 0, 1) + x
+
+
+@pypto.frontend.jit
 def in_a_loop(x: Floats, y: Floats) -> None:
     pypto.set_vec_tile_shapes(2, 64)
     rows = [x.shape[0], 64]
@@ -72,6 +97,10 @@ CASES = [
     (normalised, [131, 72]),
     (batched, [2, 130, 64]),
     (by_columns, [4, 8 * 66]),
+    *((long_columns, [64 * rows, 384]) for rows in (12, 19, 20, 66)),
+    *((one_beside_the_other, [rows, 128]) for rows in (8 * 12 + 3, 8 * 30 + 7)),
+    (turned, [160, 160]),
+    *((normalised, [rows, 72]) for rows in (20, 21, 45)),
 ]
 
 
@@ -103,12 +132,26 @@ def test_the_cost_grows_with_distinct_rows(monkeypatch: pytest.MonkeyPatch) -> N
         return made
 
     monkeypatch.setattr(tiled_kernel, "cut", counted)
-    for rows in (128, 4096, 129, 4097):
-        counts.append(0)
-        tiled = planned(chained, [rows, 64], [rows, 64])
-        assert len(tiled.bodies[0].tasks) >= rows // 2
-    assert counts[0] == counts[1]
-    assert counts[2] == counts[3]
+    for rest in (0, 1):
+        for rows in (4, 6, 8, 20, 4096):
+            counts.append(0)
+            tiled = planned(chained, *[[rows + rest, 64]] * 2)
+            assert len(tiled.bodies[0].tasks) == rows // 2 + rest
+        assert counts[-1] == counts[-2] == sum(counts[-5:-2])
+
+
+def test_rows_that_are_joined_are_not_planned_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reduction over rows reads them all; of long columns as many rows as merge are planned."""
+    lengths = []
+    cut = tiled_kernel.cut
+    monkeypatch.setattr(
+        tiled_kernel, "cut", lambda graph: lengths.append(graph.tensors[0].shape) or cut(graph)
+    )
+    planned(by_columns, [132, 8], [132, 8])
+    assert lengths == [(132, 8)]
+    lengths.clear()
+    planned(long_columns, [64 * 66, 384], [64 * 66, 384])
+    assert lengths == [(64 * rows, 384) for rows in (2, 20, 21, 22)]
 
 
 NOT_PLANNED = {"keepdim_false"}
@@ -134,9 +177,9 @@ def test_a_kernel_of_the_dumps_has_the_plan_of_all_its_rows(
             return
     longer = []
     for axis in range(len(graphs[0].tensors[0].shape)):
-        step, length = row_sharing._step_and_length(graphs[0], axis)
+        step, length = row_sharing.step_and_length(graphs[0], axis)
         if step:
-            longer.append(row_sharing._of_length(graphs[0], axis, 66 * step + length % step))
+            longer.append(row_sharing.of_length(graphs[0], axis, 66 * step + length % step))
     shared = [tiled_kernel.tiled_kernel([each], name, cores=40) for each in longer]
     monkeypatch.setattr(tiled_kernel, "with_shared_rows", all_rows)
     assert shared == [tiled_kernel.tiled_kernel([each], name, cores=40) for each in longer]

@@ -261,7 +261,22 @@ def test_what_is_not_planned_is_refused_with_operation_and_line() -> None:
         pypto.set_vec_tile_shapes(64, 64)
         y[:] = pypto.reshape(t, [64, 64])
 
+    @pypto.frontend.jit
+    def finite(x: Matrix, y: Matrix) -> None:
+        pypto.set_vec_tile_shapes(64, 64)
+        y[:] = pypto.where(pypto.isfinite(pypto.exp(x)), x, 1.0)
+
+    @pypto.frontend.jit
+    def squared(x: Matrix, y: Matrix) -> None:
+        pypto.set_vec_tile_shapes(64, 64)
+        y[:] = pypto.pow(x, 2.0)
+
     for kernel, message in (
+        (
+            squared,
+            "POWS at test_tiled_kernels.py:.* is not planned: it needs a number that chooses",
+        ),
+        (finite, "ISFINITE at test_tiled_kernels.py:.* of FP32 is not planned: it needs a cast"),
         (in_place, "test_tiled_kernels.py:.* y is read and written in one run of operations"),
         (apart, "TRANSPOSE_MOVEIN at test_tiled_kernels.py:.* of axes apart is not planned"),
         (sorted_rows, "topk at test_tiled_kernels.py:.* no tile opcodes are known for it"),
@@ -272,3 +287,38 @@ def test_what_is_not_planned_is_refused_with_operation_and_line() -> None:
     ):
         with pytest.raises(PlanError, match=message):
             planned(kernel, [64, 64], [64, 64])
+
+
+def test_an_operation_replaces_all_its_parts_and_nothing_before() -> None:
+    """Of isfinite two chains of operations are recorded, and one of them gives its result."""
+
+    @pypto.frontend.jit
+    def finite(x: Matrix, y: Matrix) -> None:
+        pypto.set_vec_tile_shapes(64, 64)
+        y[:] = pypto.where(pypto.isfinite(pypto.abs(x) + x), x, 1.0)
+
+    (graph,) = finite.tensor_graphs(*[pypto.tensor([64, 64], pypto.DT_FP32)] * 2)
+    computed = [node.opcode for node in graph.nodes if node.opcode not in ("VIEW", "ASSEMBLE")]
+    assert computed == ["ABS", "ADD", "ISFINITE", "WHERE_TS"]
+    assert len({node.number for node in graph.nodes}) == len(graph.nodes)
+
+
+Narrow = pypto.Tensor[[...], pypto.DT_BF16]
+
+
+def test_a_refused_node_that_a_stage_made_has_the_line_of_its_reader() -> None:
+    """The second tile shape cuts the tiles of the first; of BF16 AutoCast's cast is between."""
+
+    @pypto.frontend.jit
+    def retiled(x: Narrow, column: Narrow, y: Narrow) -> None:
+        pypto.set_vec_tile_shapes(16, 160)
+        v = pypto.cast(pypto.cast(x, pypto.DT_FP32), pypto.DT_BF16)
+        v = pypto.cast(pypto.cast(v, pypto.DT_FP32), pypto.DT_BF16)
+        pypto.set_vec_tile_shapes(4, 128)
+        y[:] = (v + column) * 1.5
+
+    shapes = [32, 480], [32, 1], [32, 480]
+    given = [pypto.tensor(shape, pypto.DT_BF16) for shape in shapes]
+    message = r"VIEW for CAST for ADD at test_tiled_kernels.py:\d+: reads what several tasks asse"
+    with pypto.options(release="0.2.0"), pytest.raises(PlanError, match=message):
+        retiled.schedule(*given)

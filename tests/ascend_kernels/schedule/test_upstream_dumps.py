@@ -73,6 +73,37 @@ def test_a_softmax_is_read_as_upstream_wrote_it(tmp_path: Path) -> None:
     assert "softmax: upstream's dump of release 0.2.0" in str(schedule)
 
 
+def test_a_leaf_of_the_cube_has_no_ub_and_its_pipes_have_names(tmp_path: Path) -> None:
+    dump = unpacked("ragged_add", tmp_path)
+    first, *_ = sorted(dump.glob("Pass_36_*/*_LEAF_*.json"))
+    document = json.loads(first.read_text())
+    (function,) = document["functions"]
+    for tensor in function["tensors"]:
+        if tensor["mem_type"]["asis"] == 0:
+            tensor["mem_type"]["asis"] = 1
+    cube_pipes = {1: 2, 4: 3, 5: 10}
+    for each in function["operations"]:
+        queue = each["sync_queue"]
+        if each["opcode"].startswith("SYNC_"):
+            queue.update({key: cube_pipes[queue[key]] for key in ("pipe_id", "trig_pipe")})
+    vector = pypto.read_schedule(dump)
+    first.write_text(json.dumps(document))
+
+    schedule = pypto.read_schedule(dump)
+
+    (cube,) = (each for each in schedule.leaves if each.core == "AIC")
+    (before,) = (each for each in vector.leaves if each.name == cube.name)
+    assert before.peak_ub_bytes >= before.needed_ub_bytes > 0
+    assert cube.buffers == before.buffers
+    assert (cube.peak_ub_bytes, cube.needed_ub_bytes, cube.ub_buffers) == (0, 0, ())
+    assert {(x.setter, x.waiter) for x in cube.flags} == {("MTE1", "M"), ("M", "FIX")}
+    assert " SYNC_SRC MTE1->M 0" in str(schedule)
+    only = replace(schedule, leaves=(cube,), bodies=(), steps=())
+    assert (only.peak_ub_bytes, only.needed_ub_bytes) == (0, 0)
+    assert "0 B needed" in str(only)
+    assert "UB over time" in only._repr_html_()
+
+
 @pypto.frontend.jit(runtime_options={"run_mode": pypto.RunMode.SIM})
 def written_twice(
     x: pypto.Tensor([128, 512], pypto.DT_FP32),
@@ -101,11 +132,33 @@ def test_an_operation_whose_result_a_call_lists_already_has_no_entry_of_its_own(
         "incasts": [[27, []]],
         "outcasts": [[32, []]],
         "operations": [
-            {"opcode": "VEC_DUP", "ioperands": [], "ooperands": [30]},
-            {"opcode": "RESHAPE", "ioperands": [27], "ooperands": [32]},
+            {"opcode": "VEC_DUP", "opmagic": 1, "ioperands": [], "ooperands": [30]},
+            {"opcode": "RESHAPE", "opmagic": 2, "ioperands": [27], "ooperands": [32]},
         ],
     }
     assert entries_of(leaf) == {30: 2}
+
+
+def test_entries_are_those_of_operations_before_they_are_sorted() -> None:
+    """The sort turned the two results of one operand round."""
+    leaf = {
+        "incasts": [[1, []]],
+        "outcasts": [[9, []]],
+        "operations": [
+            {"opcode": "ABS", "opmagic": 10, "ioperands": [1], "ooperands": [2]},
+            {"opcode": "EXPAND", "opmagic": 12, "ioperands": [2], "ooperands": [4]},
+            {"opcode": "EXPAND", "opmagic": 11, "ioperands": [2], "ooperands": [3]},
+            {"opcode": "COPY_OUT", "opmagic": 14, "ioperands": [4], "ooperands": [9]},
+            {"opcode": "COPY_OUT", "opmagic": 13, "ioperands": [3], "ooperands": [9]},
+        ],
+    }
+    assert entries_of(leaf) == {2: 2, 3: 3, 4: 4}
+    twice = {**leaf, "operations": [*leaf["operations"][:1]] * 2}
+    with pytest.raises(ValueError, match="two operations have the number 10"):
+        entries_of(twice)
+    circle = {"opcode": "ABS", "opmagic": 10, "ioperands": [3], "ooperands": [2]}
+    with pytest.raises(ValueError, match="wait for each other"):
+        entries_of({**leaf, "operations": [circle, *leaf["operations"][1:]]})
 
 
 def test_scratch_may_have_the_valid_dimensions_of_its_input(tmp_path: Path) -> None:

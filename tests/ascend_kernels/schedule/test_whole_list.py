@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import csv
 import re
+import runpy
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from support.programs.upstream_dumps import compiler, interpreter
 
 import pypto_cast as pypto
-from benchmarks import upstream_schedules
+from benchmarks import upstream_drivers, upstream_schedules
 from benchmarks.upstream_kernels import drawn, written
 from pypto_cast.kernel.jit import Kernel
 
@@ -119,6 +122,52 @@ def test_a_kernel_of_a_model_is_reached_by_its_driver(
     kept = capfd.readouterr().out
     assert row in kept
     assert re.search(r"\| gone \|.* 7 s \|", kept)
+
+
+CONFIGURED = """\
+class FlashAttentionTileShapeConfig:
+    def __init__(self, **fields):
+        self.fields = fields
+
+
+def flash_attention_varlen_forward_kernel_910(q, tile_config):
+    return q, tile_config.fields
+"""
+
+
+def test_a_kernel_without_a_driver_gets_the_object_that_its_row_cuts_short(tmp_path: Path) -> None:
+    name = "flash_attention_varlen_forward_kernel_910"
+    (tmp_path / "impl.py").write_text(CONFIGURED, encoding="utf-8")
+    shape = "200x2x128:bfloat16 FlashAttentionTileShapeConfig(q_tile=128, k_tile=2048, c1_cu"
+    row = {"id": "u", "kernel": f"impl.py:{name}", "shape": shape}
+    _, written = upstream_drivers.driven(row, [tmp_path])
+    assert written.tensors == (((200, 2, 128), "bfloat16"),)
+    (tmp_path / "called.py").write_text(written.text, encoding="utf-8")
+    given, fields = runpy.run_path(str(tmp_path / "called.py"))[name]("q")
+    assert given == "q"
+    assert (fields["q_tile"], fields["k_tile"]) == (128, 2048)
+    assert set(fields) == {
+        *("q_tile", "k_tile", "c1_cube_tile", "v1_tile", "c2_cube_tile", "v2_tile")
+    }
+
+
+def test_options_reach_the_wheel_with_its_types(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[dict[str, object]] = []
+    entry = SimpleNamespace(jit=lambda *, host_options=None: None)
+    wheel = SimpleNamespace(
+        __name__="pypto",
+        get_options_tree=lambda: "host.monitor: 0\nhost.stage: 0",
+        get_host_options=lambda: {"monitor": False, "stage": 0},
+        set_host_options=lambda **options: given.append(options),
+        options=lambda **_: None,
+        frontend=SimpleNamespace(jit=lambda **options: given.append(options["host_options"])),
+    )
+    monkeypatch.setattr(upstream_drivers, "pypto", wheel)
+    monkeypatch.setitem(sys.modules, "pypto.frontend.parser.entry", entry)
+    upstream_drivers.drop_unknown()
+    wheel.frontend.jit(host_options={"monitor": 1, "stage": 1, "later": 1})
+    wheel.set_host_options(monitor=1, stage=1, later=1)
+    assert [str(each) for each in given] == ["{'monitor': True, 'stage': 1}"] * 2
 
 
 def test_the_command_counts_what_became_of_each_kernel(

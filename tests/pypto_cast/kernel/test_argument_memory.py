@@ -199,17 +199,33 @@ def test_from_torch_knows_the_dtypes(name: str) -> None:
     assert pypto.bytes_of(tensor.dtype) == held.element_size()
 
 
+@pytest.mark.parametrize(
+    ("dtype", "codes"),
+    [("DT_INT32", [0x3F800000, -(2**31)]), ("DT_FP16", [0x0000, 0x3F80]), ("DT_UINT8", [0, 0])],
+)
+def test_from_torch_reads_memory_as_another_dtype(dtype: str, codes: list[int]) -> None:
+    torch = pytest.importorskip("torch")
+    with pytest.warns(pypto.ReinterpretedMemoryWarning, match="without a conversion"):
+        tensor = pypto.from_torch(torch.tensor([1.0, -0.0]), dtype=getattr(pypto, dtype))
+    assert tensor.dtype is getattr(pypto, dtype)
+    array = tensor.numpy()
+    assert array.view(f"i{array.itemsize}").tolist() == codes
+
+
 def test_what_from_torch_refuses() -> None:
     torch = pytest.importorskip("torch")
     assert pypto.from_torch(torch.tensor(2.0)).shape == [1]
-    with pytest.raises(TypeError, match="holds DT_FP32; declared as DT_INT32"):
-        pypto.from_torch(torch.zeros(2), dtype=pypto.DT_INT32)
+    with (
+        pytest.warns(pypto.ReinterpretedMemoryWarning),
+        pytest.raises(TypeError, match=r"DT_FP32 tensor as DT_INT64.* it has no 2 of them"),
+    ):
+        pypto.from_torch(torch.zeros(2), dtype=pypto.DT_INT64)
     with pytest.raises(TypeError, match=r"takes a torch\.Tensor, not ndarray"):
         pypto.from_torch(np.zeros(2))
     with pytest.raises(TypeError, match=r"on meta .* use \.cpu\(\)"):
         pypto.from_torch(torch.zeros(2, device="meta"))
-    with pytest.raises(ValueError, match="must be TILEOP_ND"):
-        pypto.from_torch(torch.zeros(2), tensor_format=pypto.TileOpFormat.TILEOP_NZ)
+    with pytest.raises(TypeError, match=r"tensor_format must be a pypto\.TileOpFormat"):
+        pypto.from_torch(torch.zeros(2), tensor_format=1)
     with pypto.options(strict=True), pytest.raises(ValueError, match="not contiguous"):
         pypto.from_torch(torch.zeros(4)[::2])
     with pytest.raises(TypeError, match="numpy dtype complex64"):

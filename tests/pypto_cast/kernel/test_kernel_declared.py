@@ -180,7 +180,7 @@ def test_what_a_failed_inner_kernel_declared_ends_with_it() -> None:
         (([4, 4], [0]), ValueError, "offsets must be 2 ints"),
         (([4, 4], [0, -1]), ValueError, "offsets must be 2 ints from 0"),
         (([4, 4], [8, 0]), ValueError, r"offsets \[8, 0\] lie outside"),
-        (([4, 4], [0, 0], [5, 4]), ValueError, "reaches beyond"),
+        (([4, 4], [0, 0], [9, 4]), ValueError, "reaches beyond"),
         (([4, 4], [6, 0], [4, 4]), ValueError, "reaches beyond"),
         (([4.0, 4], [0, 0]), TypeError, "shape must be a list of ints"),
         ((8, 0), TypeError, "shape must be a list of ints"),

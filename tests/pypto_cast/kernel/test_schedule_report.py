@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,8 +26,10 @@ from ascend_kernels.schedule.task_times import (
     task_times,
 )
 from pypto_cast.kernel.reports.schedule_report import schedule_report
+from pypto_cast.kernel.tile_choice import replaced_tiles
 from pypto_cast.report.figure import Figure
 from pypto_cast.report.report import Report, document
+from pypto_cast.report.terminal import _lines
 
 __all__ = ["command"]
 
@@ -70,7 +75,7 @@ def test_leaves_of_the_same_work_share_a_row(planned: Schedule) -> None:
     report = schedule_report(many)
     rows = list(report.tables[0].texts())
 
-    assert [row[:3] + row[-1:] for row in rows] == [
+    assert [[*row[:3], row[5]] for row in rows] == [
         ["softmax.py:12", "0 to 59", "4", "59"],
         ["softmax.py:13", "0 to 59", "5", "59"],
         ["softmax.py:14", "0 to 59", "7", "59"],
@@ -78,6 +83,41 @@ def test_leaves_of_the_same_work_share_a_row(planned: Schedule) -> None:
     assert len(document(report)["lines"]) == 180
     names = [figure.title for figure in drawn(report, "ub")]
     assert names == ["Leaf 0 and 59 like it: buffers", "Leaf 0 and 59 like it: bytes alive"]
+
+
+def test_a_terminal_of_80_columns_has_no_stray_comma(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = command("schedule", SOFTMAX, *WHEEL).out.splitlines()
+    place = next(number for number, line in enumerate(lines) if "    opcodes" in line)
+
+    # The figures stay beside the line, and the long list alone is under it.
+    assert lines[place - 1].split()[3:] == ["65,536", "6,106", "4"]
+    assert lines[place] == "    opcodes 2 x COPY_IN, PAIRMAX, ROWMAX_SINGLE"
+    assert not any(line.endswith(",") for line in lines)
+    assert max(map(len, lines)) <= 80
+
+
+def test_cells_with_commas_are_parted_by_semicolons() -> None:
+    assert list(_lines(("opcodes EXP, SUB", "tasks 4"), 80)) == ["opcodes EXP, SUB; tasks 4"]
+    assert list(_lines(("bytes 65,536", "tasks 4"), 80)) == ["bytes 65,536, tasks 4"]
+
+
+def test_of_more_entries_than_dimensions_the_leading_ones_count(command: Command) -> None:
+    line = 1 + Path(SOFTMAX.split("::")[0]).read_text().splitlines().index(
+        "    pypto.set_vec_tile_shapes(32, 256)"
+    )
+    few, more = (
+        command("schedule", SOFTMAX, *WHEEL, "--tile", f"{line}={tile}", "--json").out
+        for tile in ("16,256", "16,256,2")
+    )
+
+    assert json.loads(few)["tasks"] == 8
+    assert more == few
+    assert "the leading ones count" in " ".join(command("schedule", "--help").out.split())
+    error = command("schedule", SOFTMAX, "--tile", "16,256,2").error
+    assert "sets no tile shape of 3 entries" in error
 
 
 def test_buffers_are_bars_at_their_addresses(planned: Schedule) -> None:
@@ -137,6 +177,47 @@ def test_one_iteration_and_all(tmp_path: Path) -> None:
     assert body_runs(steps) == {0: 5, 1: 12}
 
 
+def test_a_task_that_runs_nothing_is_counted_nowhere() -> None:
+    """A reshape of an argument is a task of no leaf."""
+
+    @pypto.frontend.jit
+    def flattened(
+        x: pypto.Tensor([4, 16, 64], pypto.DT_FP32), y: pypto.Tensor([64, 64], pypto.DT_FP32)
+    ) -> None:
+        pypto.set_vec_tile_shapes(32, 64)
+        y[:] = pypto.exp(pypto.reshape(x, [64, 64]))
+
+    given = [pypto.tensor(shape, pypto.DT_FP32) for shape in ([4, 16, 64], [64, 64])]
+    schedule = flattened.schedule(*given)
+    assert [task.leaf for task in schedule.bodies[0].tasks] == [None, 0, 0]
+    told = document(schedule_report(schedule))
+    assert (told["tasks"], told["tasks_in_all"], told["bodies"][0]["tasks"]) == (2, 2, 2)
+    assert "flattened: 2 tasks" in str(schedule)
+    assert flattened.estimate(*given, model="tasks").total.tasks == 2
+    present = flattened.tune(*given, top=1).present
+    assert present is not None
+    assert present.tasks == 2
+    diff = document(pypto.ScheduleDiff(first=schedule, second=schedule).report)
+    assert [row["first"] for row in diff["figures"] if row["figure"] == "tasks"] == [2]
+
+
+def test_a_plan_compares_no_dynamic_shape_of_the_kernel() -> None:
+    """Upstream refuses that in a kernel, and so it would be an error under `strict`."""
+
+    @pypto.frontend.jit
+    def grown(
+        x: pypto.Tensor([pypto.DYNAMIC, 64], pypto.DT_FP32),
+        y: pypto.Tensor([pypto.DYNAMIC, 64], pypto.DT_FP32),
+    ) -> None:
+        pypto.set_vec_tile_shapes(16, 64)
+        y[:] = pypto.exp(x)
+
+    given = [pypto.tensor([64, 64], pypto.DT_FP32)] * 2
+    with pytest.warns(pypto.DynamicOperandWarning) as told:
+        grown.schedule(*given)
+    assert {each.category for each in told} == {pypto.DynamicOperandWarning}
+
+
 def test_extents_of_the_call_say_how_often_a_body_runs(
     command: Command,
 ) -> None:
@@ -162,7 +243,7 @@ def test_extents_of_the_call_say_how_often_a_body_runs(
     with pytest.raises(ValueError, match=r"x has the shape .* is planned for \[512, 128\]"):
         replace(one, parameters=(elsewhere, *one.parameters[1:]))
     # Rows of a view hold data as far as the call has them.
-    assert "COPY_OUT; at most 16384 B moved" in str(one)
+    assert "COPY_OUT; at most 16384 B moved" in " ".join(str(one).split())
 
 
 def test_what_a_round_does_may_go_by_its_number() -> None:
@@ -203,6 +284,27 @@ def test_without_cycles_there_is_no_timeline() -> None:
     assert document(report)["not_estimated"] == "CAST, COPY_IN, COPY_OUT"
     assert any("not estimated" in row for row in report.tables[0].texts())
     assert "UB needed" in (schedule._repr_html_() or "")
+
+
+def test_a_notebook_has_the_figures_of_the_page(
+    planned: Schedule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report = schedule_report(planned)
+    count = sum(len(part.figures) for part in report.parts)
+    text = planned._repr_html_() or ""
+    (frame,) = re.findall(r'<iframe [^>]*srcdoc="([^"]*)"', text)
+
+    page = html.unescape(frame)
+    assert count == 3
+    assert page.count('<div class="figure') == count
+    assert page.count("By source line") + page.count("UB of the chip, B") == 0
+    assert "UB needed" in text
+
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    without = planned._repr_html_() or ""
+    assert "<iframe" not in without
+    assert "UB needed" in without
+    assert "The figures need jinja2" in without
 
 
 def test_the_command(command: Command, tmp_path: Path) -> None:
@@ -252,6 +354,13 @@ def test_tile_shapes_are_replaced(command: Command) -> None:
         assert "sets no tile shape of" in error
         assert "its calls: softmax.py:11: set_vec_tile_shapes(32, 256)" in error
     assert "a tile is positive ints" in command("schedule", SOFTMAX, "--tile", "11=a").error
+    for one, other, place in (
+        ("32,256", "16,256", "2 entries"),
+        ("11=32,256", "11=16,256", "line 11"),
+        ("11=32,256", "11=32,256", "line 11"),
+    ):
+        error = command("schedule", SOFTMAX, "--tile", one, "--tile", other).error
+        assert error == f"--tile names a tile shape of {place} twice: {one} {other}"
 
 
 def test_two_schedules_beside_each_other(command: Command, tmp_path: Path) -> None:
@@ -265,6 +374,10 @@ def test_two_schedules_beside_each_other(command: Command, tmp_path: Path) -> No
     same = command("schedule", SOFTMAX, *WHEEL, "--against", dump, "--json")
     assert (same.code, same.json["equal"], same.json["lines"]) == (0, True, [])
     assert command("schedule", "--upstream-dump", dump, "--against", dump).code == 0
+    unpacked("abs_1d", tmp_path)
+    words = ("schedule", SOFTMAX, *WHEEL, "--against", tmp_path, "--kernel")
+    assert command(*words, "softmax").code == 0
+    assert "no kernel 'sofmax'; it holds abs_1d, softmax" in command(*words, "sofmax").error
     refused = command("schedule", "--upstream-dump", dump, "--against", "chip=Ascend910B3").error
     assert "plans again, which a dump cannot be" in refused
     assert "release=NAME, chip=NAME; got 'nowhere'" in (
@@ -280,6 +393,10 @@ def test_a_diff_in_python_and_in_a_notebook(planned: Schedule, tmp_path: Path) -
     assert "UB needed" in told._repr_html_()
     assert "UB needed" in (planned._repr_html_() or "")
     assert "softmax.py:13, leaf 0, 4 tasks: EXPAND, 2 x SUB, 2 x EXP; 0 B moved" in str(planned)
+    with pypto.options(release="head"):
+        head = kernel_of("softmax").schedule(*[pypto.tensor([128, 512], pypto.DT_FP32)] * 2)
+    assert max(map(len, str(head).splitlines())) <= 80
+    assert "AutoCast's lists of head, for Ascend910B3 UB 181248 B" in " ".join(str(head).split())
 
 
 @pytest.mark.parametrize(
@@ -299,6 +416,28 @@ def test_a_kernel_that_raises(command: Command, tmp_path: Path, body: str, says:
         f"    pypto.set_vec_tile_shapes(32, 64)\n    {body}\n"
     )
     assert says in command("schedule", f"{file}::raises").error
+
+
+def test_prints_of_a_kernel_are_not_of_the_command(command: Command, tmp_path: Path) -> None:
+    """Standard output is JSON, or the lines to paste, alone."""
+    file = tmp_path / "prints.py"
+    tensor = "pypto.Tensor([64, 64], pypto.DT_FP32)"
+    file.write_text(
+        "import pypto_cast as pypto\n\nprint('of the file')\n\n@pypto.frontend.jit\n"
+        f"def prints(x: {tensor}, y: {tensor}):\n    print('of the kernel')\n"
+        "    pypto.set_vec_tile_shapes(32, 64)\n    y[:] = x + 1.0\n"
+    )
+    kernel = f"{file}::prints"
+    np.savez(tmp_path / "in.npz", x=np.ones((64, 64), np.float32))
+
+    assert command("schedule", kernel, "--json").json["kernel"] == "prints"
+    assert command("schedule", kernel, "--against", "tile=16,64", "--json").json["equal"] is False
+    assert command("tune", kernel, "--top", 1, "--json").json["kernel"] == "prints"
+    (line,) = command("tune", kernel, "--top", 1, "--write").out.splitlines()
+    assert line.startswith("pypto.set_vec_tile_shapes(")
+    ran = command("certainty", kernel, "--inputs", tmp_path / "in.npz", "--json")
+    assert ran.json["kernel"] == "prints"
+    assert {"of the file", "of the kernel"} <= {*ran.err.splitlines()}
 
 
 def test_a_folder_that_is_read_only_is_told_before_anything_is_planned(
@@ -336,9 +475,18 @@ def test_shapes_that_annotations_leave_open(command: Command, tmp_path: Path) ->
         ((), "name either FILE::KERNEL or --upstream-dump DIR"),
         ((SOFTMAX, "--upstream-dump", "d"), "name either FILE::KERNEL or --upstream-dump DIR"),
         ((SOFTMAX, "--kernel", "softmax"), "--kernel would change nothing beside"),
+        (
+            (SOFTMAX, "--kernel", "softmax", "--against", "tile=16,256"),
+            "it is of a dump",
+        ),
+        ((SOFTMAX, "--kernel", "softmax", "--against", SOFTMAX), "it is of a dump"),
         (("--upstream-dump", "d", "--chip", "Ascend910B2"), "--chip would change nothing"),
         ((f"{DUMPS / 'softmax.py'}::sofmax",), "has no kernel sofmax; it has softmax"),
         ((SOFTMAX, "--release", "9"), "'9'"),
+        (
+            (SOFTMAX, *("--against", "release=head", "--against", "release=0.2.0")),
+            "--against names a release or a chip twice: release=head release=0.2.0",
+        ),
     ],
 )
 def test_what_is_refused(command: Command, words: tuple[str, ...], says: str) -> None:
@@ -393,3 +541,20 @@ def test_an_open_dtype_is_no_open_shape(command: Command, tmp_path: Path) -> Non
     ran = command("schedule", f"{file}::scaled", "--shape", "x=8,8", "--shape", "y=8,8")
 
     assert ran.error == "the dtype of x is open; annotate it, as pypto.DT_FP32"
+
+
+def test_little_ub_is_drawn_larger_and_the_page_says_so(planned: Schedule) -> None:
+    """Both pictures of all leaves have one scale, the chip's UB or a half of it and so on."""
+    (part,) = (part for part in schedule_report(planned).parts if part.kind == "ub")
+    assert "are drawn" not in part.lead
+    tensor = pypto.tensor([128, 512], pypto.DT_FP32)
+    with replaced_tiles((4, 512)):
+        little = kernel_of("softmax").schedule(tensor, tensor)
+    peak = little.peak_ub_bytes
+    (part,) = (part for part in schedule_report(little).parts if part.kind == "ub")
+    (whole,) = (each for each in (196_608 >> n for n in range(18)) if peak <= each // 2 < 2 * peak)
+    assert "of 196,608 B, address 0" in part.lead
+    assert f"The lowest {whole:,} B are drawn; the rest is free." in part.lead
+    bars, alive = drawn(schedule_report(little), "ub")
+    assert max(each.foot for each in bars.rows[0].marks if each.kind == "range") == peak / whole
+    assert max(each.height for each in alive.rows[0].marks) == little.needed_ub_bytes / whole

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import pypto_cast as pypto
-from pypto_cast.kernel.tile_choice import TileCall, replaced_tiles, tile_calls
+from pypto_cast.kernel.tile_choice import TileCall, TiledTensors, replaced_tiles, tile_recording
 
 
 @pypto.frontend.jit
@@ -27,15 +27,19 @@ def tiles() -> list[tuple[int, ...]]:
     return [each.tile_shape for each in graph.nodes if each.opcode in ("MULS", "EXP")]
 
 
+def calls_of_two_tilings() -> tuple[TileCall, ...]:
+    return tile_recording(two_tilings, GIVEN, {}).calls
+
+
 def test_the_calls_of_a_kernel_are_listed_in_their_order() -> None:
-    calls = tile_calls(two_tilings, *GIVEN)
+    calls = calls_of_two_tilings()
     assert [each.tile_shape for each in calls] == [(16, 64), (32, 128)]
     assert str(calls[1]).endswith(f":{calls[0].line + 2}: set_vec_tile_shapes(32, 128)")
     assert all(each.file == __file__ for each in calls)
 
 
 def test_one_call_is_replaced_and_the_others_set_their_own() -> None:
-    first, second = tile_calls(two_tilings, *GIVEN)
+    first, second = calls_of_two_tilings()
     with replaced_tiles({first.place: (8, 32)}):
         assert tiles() == [(8, 32), (32, 128)]
         with replaced_tiles({second.place: [4, 16]}):
@@ -49,10 +53,7 @@ def test_one_tile_shape_replaces_all_of_its_rank() -> None:
     with replaced_tiles((64, 16, 1)):
         assert tiles() == [(16, 64), (32, 128)]
     with replaced_tiles((64, 16)):
-        assert [each.tile_shape for each in tile_calls(two_tilings, *GIVEN)] == [
-            (16, 64),
-            (32, 128),
-        ]
+        assert [each.tile_shape for each in calls_of_two_tilings()] == [(64, 16), (64, 16)]
 
 
 def test_the_schedule_is_that_of_the_kernel_with_these_lines() -> None:
@@ -82,6 +83,52 @@ def test_what_is_no_tile_shape_is_refused(tile: tuple[int, ...]) -> None:
         replaced_tiles(tile).__enter__()
     with pytest.raises(pypto.TileShapeError, match="1 to 4 positive ints"):
         replaced_tiles({("a", 1): tile}).__enter__()
+
+
+@pypto.frontend.jit
+def narrowed(
+    x: pypto.Tensor([64, 128], pypto.DT_FP32),
+    y: pypto.Tensor([64, 128], pypto.DT_FP32),
+) -> None:
+    pypto.set_vec_tile_shapes(64, 64)
+    pypto.set_vec_tile_shapes(16, 64)
+    y[:] = pypto.cast(pypto.cast(x, pypto.DT_FP16), pypto.DT_FP32)
+
+
+def test_tensors_under_a_call_are_those_of_its_operations() -> None:
+    """Blocks are of the narrowest, which is not in the signature; no operation is under the first
+    call."""
+    recording = tile_recording(narrowed, GIVEN, {})
+    first, second = recording.calls
+    assert recording.tensors_under(first.place) is None
+    assert recording.tensors_under(None) is None
+    assert recording.tensors_under(second.place) == TiledTensors(extents=(64, 128), unit=16)
+
+
+@pypto.frontend.jit
+def with_further_entries(
+    x: pypto.Tensor([64, 8192], pypto.DT_FP32),
+    y: pypto.Tensor([64, 8192], pypto.DT_FP32),
+) -> None:
+    pypto.set_vec_tile_shapes(16, 8192, 4)
+    y[:] = pypto.exp(x) + x
+
+
+def test_entries_behind_the_dimensions_of_the_tensors_stay_as_they_are() -> None:
+    given = [pypto.tensor([64, 8192], pypto.DT_FP32)] * 2
+    recording = tile_recording(with_further_entries, given, {})
+    (call,) = recording.calls
+    assert recording.tensors_under(call.place) == TiledTensors(extents=(64, 8192), unit=8)
+
+    (change,) = pypto.fit_report(with_further_entries, *given).nearest
+    ((_, tile),) = change.tiles
+    assert tile[2:] == (4,)
+    assert tile[0] * tile[1] > 8192
+
+    found = with_further_entries.tune(*given, top=2)
+    assert {each[2:] for each in found.best.values()} == {(4,)}
+    assert found.combinations > 1000
+    assert found.excluded > found.planned
 
 
 def test_a_call_is_a_value() -> None:

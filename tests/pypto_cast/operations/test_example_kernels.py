@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import functools
 import runpy
 import warnings
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -19,6 +21,7 @@ from support.environment.sources import ROOT
 import pypto_cast as pypto
 
 FOLDER = ROOT / "examples" / "kernels"
+CERTAIN = Path(__file__).with_name("certain_elements.csv")
 
 every_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.kernel)
 
@@ -99,6 +102,31 @@ def test_thousands_of_other_devices_lie_inside(
     example: Example, trust: str, seed: int, tame: bool
 ) -> None:
     check_devices(example, trust, seed, 4, tame=tame)
+
+
+def counted(example: Example, *, tame: bool) -> list[dict[str, str]]:
+    """A row of the table of certain elements for each output."""
+    found = certainty(example, example.inputs(Inputs(1, tame=tame)))
+    return [
+        {
+            "kernel": example.kernel,
+            "operands": "near 1" if tame else "all codes",
+            "output": output.name,
+            "elements": str(output.values.size),
+            "by documents": str(int(output.by_documents.sum())),
+            "certain": str(int(output.certain.sum())),
+        }
+        for output in found.outputs
+    ]
+
+
+@every_example
+def test_as_many_elements_are_certain_as_before(example: Example) -> None:
+    """The rows of the table: what an operation that is new or mended may not make undecided."""
+    with CERTAIN.open(encoding="utf-8", newline="") as file:
+        wanted = list(csv.DictReader(file))
+    for row in (each for tame in (True, False) for each in counted(example, tame=tame)):
+        assert row in wanted, ",".join(row.values())
 
 
 @every_example

@@ -113,6 +113,12 @@ def test_shapes_that_do_not_broadcast() -> None:
         pypto.where(ones(pypto.DT_BOOL), ones(pypto.DT_FP32), ones(pypto.DT_FP32, (32,)))
 
 
+def test_a_shape_that_is_too_large_is_not_said_to_be_unlike_another() -> None:
+    x = pypto.tensor([2**63, 2], pypto.DT_FP32)
+    with pytest.raises(pypto.ShapeError, match="exp takes at most 2147483647 elements; shape"):
+        pypto.exp(x)
+
+
 def test_a_tile_that_is_too_short() -> None:
     with (
         pypto.options(vec_tile_shapes=(32,)),

@@ -151,12 +151,12 @@ def test_inputs_output_and_scratch_of_an_operation_fit_ub(name: str) -> None:
         attempt(ones(FP32, *BIG))
 
 
-@pytest.mark.parametrize("name", ["scaled_mm", "cumprod", "conv", "mean"])
+@pytest.mark.parametrize("name", ["shmem_put", "mean"])
 def test_an_operation_outside_the_table_is_named(name: str) -> None:
     assert name not in ROWS
     x = ones(FP32)
     for found in (lambda: getattr(pypto, name), lambda: getattr(x, name)):
-        with pytest.raises(AttributeError, match=f"has no '{name}': .* are in upstream pypto"):
+        with pytest.raises(AttributeError, match=f"has no '{name}'.* upstream pypto"):
             found()
 
 

@@ -296,6 +296,10 @@ def test_only_the_choices_run_again_where_no_operation_depends_on_the_release() 
         out[:] = pypto.exp(a) * 2.0
 
     a = np.ones((4, 64), np.float32)
+    assert kernel.certainty(a, np.zeros_like(a))[0].certain.sum() == 0
+    assert len(runs) == 1  # no certain result may rest on a choice
+    runs.clear()
+    a[0] = -np.inf  # exp gives 0 of it
     other = kernel.certainty(a, np.zeros_like(a)).other_release
     assert other is not None
     assert (runs, other.count, other.causes) == ([runs[0]] * 2, 0, ())

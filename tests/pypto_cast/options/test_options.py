@@ -66,7 +66,7 @@ def test_the_list_got_is_a_copy() -> None:
 )
 def test_entries_are_ints(tile: tuple[Any, ...], shown: str) -> None:
     pypto.set_vec_tile_shapes(7)
-    wanted = rf"a tile shape is 1 to 4 positive ints, as in set_vec_tile_shapes\(64, 128\); {shown}"
+    wanted = rf"a tile shape is 1 to 5 positive ints, as in set_vec_tile_shapes\(64, 128\); {shown}"
     with pytest.raises(TypeError, match=wanted):
         pypto.set_vec_tile_shapes(*tile)
     with pytest.raises(TypeError, match=shown), pypto.options(vec_tile_shapes=tile):
@@ -74,10 +74,10 @@ def test_entries_are_ints(tile: tuple[Any, ...], shown: str) -> None:
     assert pypto.get_vec_tile_shapes() == [7]
 
 
-@pytest.mark.parametrize("tile", [(0,), (4, 0), (-4, 8), (1, 1, 1, 1, 1)], ids=str)
+@pytest.mark.parametrize("tile", [(0,), (4, 0), (-4, 8), (1,) * 6], ids=str)
 def test_entries_are_positive_and_at_most_four(tile: tuple[int, ...]) -> None:
     pypto.set_vec_tile_shapes(7)
-    wanted = rf"a tile shape is 1 to 4 positive ints; got \[{', '.join(map(str, tile))}\]"
+    wanted = rf"a tile shape is 1 to 5 positive ints; got \[{', '.join(map(str, tile))}\]"
     with pytest.raises(pypto.TileShapeError, match=wanted):
         pypto.set_vec_tile_shapes(*tile)
     with pytest.raises(pypto.TileShapeError, match=wanted), pypto.options(vec_tile_shapes=tile):
@@ -86,7 +86,7 @@ def test_entries_are_positive_and_at_most_four(tile: tuple[int, ...]) -> None:
 
 
 def test_no_entry_is_no_tile() -> None:
-    with pytest.raises(pypto.TileShapeError, match=r"1 to 4 positive ints; got \[\]"):
+    with pytest.raises(pypto.TileShapeError, match=r"1 to 5 positive ints; got \[\]"):
         pypto.set_vec_tile_shapes()
     with pypto.options(vec_tile_shapes=[7]), pypto.options(vec_tile_shapes=[]):
         assert pypto.get_vec_tile_shapes() == []

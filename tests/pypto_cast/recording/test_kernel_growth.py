@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import pypto_cast as pypto
-from pypto_cast.recording.buffers import BoxMap
+from tiling.box_map import BoxMap
 
 _HOUSE = str(Path(pypto.__file__).parents[1])
 _FEW, _MANY = 25, 200

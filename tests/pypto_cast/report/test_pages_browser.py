@@ -54,9 +54,28 @@ def _certainty(folder: Path) -> str:
     return (folder / "page.html").read_text(encoding="utf-8")
 
 
+def _schedule(folder: Path, leaves: int) -> str:
+    """A kernel of as many leaves: each statement has another shape, and other operations."""
+    shapes = [(8 * (n % 7 + 1), 64 * (n % 5 + 1)) for n in range(leaves)]
+    tensors = ", ".join(f"x{n}: T{n}, y{n}: T{n}" for n in range(leaves))
+    lines = [f"T{n} = pypto.Tensor[{list(x)}, pypto.DT_FP32]" for n, x in enumerate(shapes)]
+    lines += ["@pypto.frontend.jit", f"def many({tensors}):"]
+    lines += ["    pypto.set_vec_tile_shapes(8, 64)"]
+    lines += [
+        f"    y{n}[:] = {'pypto.exp(' * (n % 3 + 1)}x{n} + {n}.0" + ")" * (n % 3 + 1)
+        for n in range(leaves)
+    ]
+    (folder / "many.py").write_text("\n".join(["import pypto_cast as pypto", *lines, ""]))
+    words = ["schedule", f"{folder}/many.py::many", "--html", f"{folder}/schedule.html"]
+    assert main(words) == 0
+    return (folder / "schedule.html").read_text(encoding="utf-8")
+
+
 PAGES = {
     "atlas": lambda _: atlas_page(),
     "certainty": _certainty,
+    "schedule-of-one-leaf": lambda folder: _schedule(folder, 1),
+    "schedule-of-60-leaves": lambda folder: _schedule(folder, 60),
     "checkpoint": _checkpoint,
     "tune": lambda _: tuning_page(pypto.tune([4096, 4096], pypto.DT_FP16, pypto.DT_INT8)),
     "notebook": lambda _: (
@@ -102,6 +121,29 @@ def test_it_has_the_colours_of_the_system_and_the_width_of_the_window(
     for part in parts_in_turn(opened):
         wide, window = opened.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
         assert wide <= window, part
+
+
+def test_labels_of_an_axis_do_not_overlap(opened: OpenedPage) -> None:
+    boxes = """() => [...document.querySelectorAll('.ticks')].map(axis => [...axis.children]
+        .map(each => each.getBoundingClientRect()).filter(box => box.width)
+        .map(box => [box.left, box.right]))"""
+    for part in parts_in_turn(opened):
+        for axis in opened.page.evaluate(boxes):
+            ends = [end for _, end in axis]
+            starts = [start for start, _ in axis]
+            assert all(map(float.__le__, map(float, ends), map(float, starts[1:]))), (part, axis)
+
+
+def test_no_table_is_cut_off_on_paper(browser: Any, page: Path) -> None:
+    """A4 without margins; a table scrolls on a screen, which paper cannot."""
+    context = browser.new_context(viewport={"width": 794, "height": 1123})
+    opened = OpenedPage(context.new_page(), page)
+    opened.page.emulate_media(media="print")
+    hidden = """() => [...document.querySelectorAll('.pypto-cast .scroll')].filter(each =>
+        each.scrollWidth > each.clientWidth + 1 && getComputedStyle(each).overflowX != 'visible')
+        .map(each => each.textContent.slice(0, 80))"""
+    assert opened.page.evaluate(hidden) == []
+    context.close()
 
 
 def test_the_tab_key_reaches_every_control_and_shows_where_it_is(

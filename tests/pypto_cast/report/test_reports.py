@@ -57,6 +57,8 @@ def words(tmp_path: Path, npy: Path) -> dict[str, tuple[object, ...]]:
         "explain": ("explain", "0.1", *PAIR),
         "compare": ("compare", "130", *PAIR, "--all-values"),
         "matrix": ("matrix",),
+        "operation": ("operations", "exp"),
+        "operations": ("operations",),
         "verify": ("verify", "--pair", "fp16-int8", "--mode", "RINT", "--jobs", 1),
         "route": ("route", "--from", "int32", "--to", "bf16"),
         "tune": ("tune", "--shape", "64,96", "--from", "fp32", "--to", "fp16"),

@@ -76,7 +76,10 @@ def test_modes_are_numbered_as_upstream() -> None:
 def test_how_enums_read() -> None:
     assert repr(pypto.CAST_RINT) == "CastMode.CAST_RINT"
     assert repr(pypto.DT_FP16) == "DataType.DT_FP16"
-    assert str(pypto.DT_FP16) == "DT_FP16"
+    assert str(pypto.DT_FP16) == "DataType.DT_FP16"
+    assert f"{pypto.DT_FP16}" == "DT_FP16"
+    assert str(pypto.OutType.BIT) == "OutType.BIT"
+    assert int(pypto.AtomicRMWMode.MIN) == 2
     assert repr(pypto.SaturationMode.OFF) == "SaturationMode.OFF"
     assert repr(pypto.TileOpFormat.TILEOP_ND) == "TileOpFormat.TILEOP_ND"
 

@@ -141,7 +141,7 @@ def test_other_data_is_refused(data: Any, text: str) -> None:
     pypto.tensor(data=np.zeros(2, np.float32))
 
 
-@pytest.mark.parametrize("dtype", [pypto.DT_DOUBLE, pypto.DT_HF8, pypto.DT_BOTTOM], ids=str)
+@pytest.mark.parametrize("dtype", [pypto.DT_DOUBLE, pypto.DT_HF4, pypto.DT_BOTTOM], ids=str)
 def test_dtypes_that_hold_no_data_are_refused(dtype: DataType) -> None:
     with pytest.raises(TypeError, match=f"{dtype} can be declared but holds no data here; these"):
         pypto.tensor(dtype=dtype, data=[1.0])
@@ -151,14 +151,14 @@ def test_dtypes_that_hold_no_data_are_refused(dtype: DataType) -> None:
 @pytest.mark.parametrize(
     ("data", "text"),
     [
-        (1.0, r"1 to 4 dimensions; shape \[\] has 0"),
+        (1.0, r"1 to 5 dimensions; shape \[\] has 0"),
         ([], r"no empty tensor; shape \[0\] has 0 elements"),
         ([[], []], r"no empty tensor; shape \[2, 0\] has 0 elements"),
-        ([[[[[1.0]]]]], r"1 to 4 dimensions; shape \[1, 1, 1, 1, 1\] has 5"),
+        ([[[[[[1.0]]]]]], r"1 to 5 dimensions; shape \[1, 1, 1, 1, 1, 1\] has 6"),
     ],
-    ids=["0d", "empty", "empty-axis", "5d"],
+    ids=["0d", "empty", "empty-axis", "6d"],
 )
-def test_data_of_a_shape_that_no_cast_takes(data: Any, text: str) -> None:
+def test_data_of_a_shape_that_no_operation_takes(data: Any, text: str) -> None:
     with pytest.raises(pypto.ShapeError, match=text):
         pypto.tensor(data=data)
 
@@ -294,3 +294,43 @@ def test_bf16_goes_through_torch() -> None:
     assert back.dtype is torch.bfloat16
     assert back.tolist() == [1.0, -2.5]
     assert torch.from_dlpack(pypto.from_dlpack(back)).data_ptr() == back.data_ptr()
+
+
+# --- Formats of which numpy has no values -------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [pypto.DT_HF8, pypto.DT_FP4_E1M2X2], ids=str)
+def test_codes_are_taken_as_bytes_and_given_as_a_dtype_that_computes_nothing(
+    dtype: DataType,
+) -> None:
+    codes = np.array([[0, 1, 7, 5]], np.uint8)
+    x = pypto.tensor([1, 4], dtype, data=codes)
+    held = x.numpy()
+    np.testing.assert_array_equal(held.view(np.uint8), codes)
+    assert pypto.from_numpy(held).dtype is dtype
+    for use in (np.isnan, lambda a: a + a, lambda a: a.astype(np.float32)):
+        with pytest.raises((TypeError, ValueError)):
+            use(held)
+    numbers = pypto.tensor([3], dtype, data=[0.0, 1.5, -1.0]).numpy().view(np.uint8)
+    wanted = {pypto.DT_HF8: [0x00, 0x0C, 0x88], pypto.DT_FP4_E1M2X2: [0, 6, 12]}
+    assert numbers.tolist() == wanted[dtype]
+
+
+def test_bytes_are_no_floats_elsewhere() -> None:
+    bytes_of_codes = np.zeros((1, 4), np.uint8)
+    for dtype in (pypto.DT_FP8E4M3, pypto.DT_FP8E5M2, pypto.DT_FP8E8M0, pypto.DT_FP4_E2M1X2):
+        with pytest.raises(TypeError, match="data has dtype uint8"):
+            pypto.tensor([1, 4], dtype, data=bytes_of_codes)
+    packed = np.array([[0x21, 0x43]], np.uint8)
+    with pytest.raises(ValueError, match=r"the byte 0x43; a code of DT_FP4_E1M2X2 has 4 bits"):
+        pypto.tensor([1, 2], pypto.DT_FP4_E1M2X2, data=packed)
+
+
+def test_values_of_en_dtypes_are_taken() -> None:
+    en_dtypes = pytest.importorskip("en_dtypes", reason="en_dtypes is not installed")
+    x = np.array([1.0, 0.5, -3.0], np.float32)
+    for name, dtype in (("hifloat8", pypto.DT_HF8), ("float4_e1m2", pypto.DT_FP4_E1M2X2)):
+        theirs = np.array(x, getattr(en_dtypes, name))
+        taken = pypto.from_numpy(theirs)
+        assert taken.dtype is dtype
+        np.testing.assert_array_equal(taken.numpy().view(np.uint8), theirs.view(np.uint8))

@@ -219,7 +219,7 @@ def test_special_values_hold_what_breaks_casts() -> None:
     assert special_values(pypto.DT_INT64).tolist()[0] == -(2**63)
     assert special_values(pypto.DT_UINT64).tolist()[-1] == 2**64 - 1
     with pytest.raises(TypeError, match="holds no data here"):
-        special_values(pypto.DT_HF8)
+        special_values(pypto.DT_HF4)
 
 
 def test_boundary_values() -> None:

@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import json
 import multiprocessing
+import os
 import pickle
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from pypto_cast.dask_pool import code_version, source_files
 from pypto_cast.tuning.records import csv_text
 from pypto_cast.tuning.sweep.config import Sweep, read_config
 from pypto_cast.tuning.sweep.jobs import SweepJob, dask, evaluate, local
-from tiling.chips import A2_A3, CHIPS
+from tiling.chips import CHIPS
 from tiling.cost import COST_SETS
 
 __all__ = ["command"]  # a fixture
@@ -71,7 +72,8 @@ def test_all_of_everything(tmp_path: Path) -> None:
         'objective = "ub"\ntop = 3\nmax_tiles = 100\ncost_set = "documented"\noutput = "x.jsonl"\n'
     )
     read = sweep(tmp_path, text)
-    assert len(read.jobs) == len(MATRIX[A2_A3]) * len(pypto.CastMode) * 2 * len(CHIPS)
+    pairs = sum(len(MATRIX[chip.isa]) for chip in CHIPS.values())
+    assert len(read.jobs) == pairs * len(pypto.CastMode) * 2
     job = read.jobs[-1]
     assert (job.objective, job.top, job.max_tiles, job.cost_set) == ("ub", 3, 100, "documented")
     assert read.output == tmp_path / "x.jsonl"
@@ -278,3 +280,23 @@ def test_every_named_set_survives_the_way_to_a_worker(tmp_path: Path) -> None:
         record = evaluate(pickle.loads(pickle.dumps(job)))
         found = pypto.tune([64, 96], pypto.DT_FP32, pypto.DT_FP16, cost_set=name)
         assert record["candidates"][0]["cycles"] == found.candidates[0].estimate.cycles
+
+
+def test_workers_end_with_a_process_that_is_killed(tmp_path: Path) -> None:
+    """They hold its stdout, which ends only after the last of them."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import time\n\nfrom pypto_cast.tuning.sweep.jobs import spawned_pool\n\n"
+        "if __name__ == '__main__':\n"
+        "    print(spawned_pool(2).submit(abs, -1).result(), flush=True)\n    time.sleep(600)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        [sys.executable, script], stdout=subprocess.PIPE, text=True, env=environment
+    ) as ran:
+        assert ran.stdout is not None
+        try:
+            assert ran.stdout.readline() == "1\n"
+        finally:
+            ran.kill()
+        assert ran.communicate(timeout=60)[0] == ""

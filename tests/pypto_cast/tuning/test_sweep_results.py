@@ -51,7 +51,10 @@ def test_a_line_with_another_key_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "sweep.jsonl"
     record = evaluate(sweep(tmp_path).jobs[0])
     path.write_text(json.dumps({**record, "key": [1]}) + "\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"line 1: no result of a sweep"), open_results(path):
+    with (
+        pytest.raises(ValueError, match=r"line 1: no result of a sweep or of tune"),
+        open_results(path),
+    ):
         pass
 
 
@@ -98,7 +101,9 @@ def test_a_field_of_another_type_is_refused_by_its_name(
     before = path.read_bytes()
     name = field if where == "record" else f"candidates {field}"
     with (
-        pytest.raises(ValueError, match=rf"line 1: no result of a sweep \({name} is no [a-z]+\)"),
+        pytest.raises(
+            ValueError, match=rf"line 1: no result of a sweep or of tune \({name} is no [a-z]+\)"
+        ),
         open_results(path),
     ):
         pass
@@ -179,6 +184,9 @@ def test_no_room_for_a_line(tmp_path: Path) -> None:
 def test_another_file_is_left_alone(tmp_path: Path, text: str) -> None:
     path = tmp_path / "diary.txt"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(ValueError, match=r"line 1: no result of a sweep"), open_results(path):
+    with (
+        pytest.raises(ValueError, match=r"line 1: no result of a sweep or of tune"),
+        open_results(path),
+    ):
         pass
     assert path.read_text(encoding="utf-8") == text

@@ -22,6 +22,8 @@ REFUSED: Final = MappingProxyType(
         "uint8_per_group.py": "The shape.size() only support 2~4, func Round",
         "adamw_bf16.py": "Operation already in a group",
         "the page of atomic_add": "module 'pypto' has no attribute 'atomic_add'",
+        "the page of axpy_": "module 'pypto' has no attribute 'axpy_'",
+        "the page of index_add__ub": "module 'pypto' has no attribute 'index_add__ub'",
         "kernel_fit.md: pypto.set_vec_tile_shapes(32, 1024)": "Run pass failed",
     }
 )

@@ -49,8 +49,10 @@ def test_import():
 """
 
 
-def run(folder: Path, suite: str, *options: str) -> subprocess.CompletedProcess[str]:
-    (folder / "conftest.py").write_text(CONFTEST, encoding="utf-8")
+def run(
+    folder: Path, suite: str, *options: str, conftest: str = CONFTEST
+) -> subprocess.CompletedProcess[str]:
+    (folder / "conftest.py").write_text(conftest, encoding="utf-8")
     (folder / "test_suite.py").write_text(suite, encoding="utf-8")
     plugin = ("-p", "pypto_cast.pytest_plugin", "-p", "no:cacheprovider")
     return subprocess.run(
@@ -106,4 +108,32 @@ def test_an_installed_pypto_is_not_replaced(tmp_path: Path) -> None:
     assert done.returncode == 4
     assert "--pypto-cast: pypto is installed here" in done.stderr
     done = run(tmp_path, SUITE, "--pypto-cast", "--pypto-replace-installed")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_pytest_rewrites_no_assert_of_the_package(tmp_path: Path) -> None:
+    """It marks the modules of a distribution that has a plugin, and would parse them all."""
+    ours = ("tiling", "simulator", "ascend_kernels", "pypto_cast.cast", "pypto_cast.kernel")
+    suite = f"""
+import sys
+
+import pytest
+
+pytest.register_assert_rewrite(*{ours}, "beside")
+
+def test_modules():
+    import beside
+    import pypto_cast
+
+    assert callable(pypto_cast.cast)
+    found = {{
+        name
+        for name, module in sys.modules.items()
+        if type(getattr(module, "__loader__", None)).__name__ == "AssertionRewritingHook"
+    }}
+    assert "beside" in found
+    assert not [name for name in found if "." in name and name.startswith({ours})]
+"""
+    (tmp_path / "beside.py").touch()
+    done = run(tmp_path, suite, conftest="")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -473,6 +473,7 @@ def test_numbers_out_of_range(group: str, name: str, wrong: Any, right: Any, tex
         refuses(f"{group}: {name}: upstream takes .*{text}", lambda call=call: call(wrong))
         with warnings.catch_warnings():
             warnings.simplefilter("error")
+            warnings.simplefilter("ignore", pypto.IgnoredSettingWarning)
             call(right)
     if group != "runtime_options":
         with pypto.options():

@@ -23,10 +23,10 @@ ANY: Any = pypto.Tensor[[], pypto.DT_FP32]
 PASS_DEFAULTS = {
     "vec_nbuffer_setting": {},
     "cube_l1_reuse_setting": {},
-    "cube_nbuffer_setting": {},
+    "cube_nbuffer_setting": {-1: 1},
     "sg_set_scope": (-1, False, False),
     "auto_mix_partition": 0,
-    "sg_set_ooo_scope": 0,
+    "sg_set_ooo_scope": -1,
     "ooo_sched_mode": "",
     "sg_set_tunevf_mode": 0,
     "enable_slice": False,
@@ -47,7 +47,14 @@ def test_defaults_are_upstreams() -> None:
     codegen = pypto.get_codegen_options()
     assert codegen["soc_version"] == ""
     assert codegen["support_dynamic_aligned"] is False
-    assert pypto.get_host_options() == {}
+    assert pypto.get_host_options() == {
+        "compile_stage": 0,
+        "compile_monitor_enable": 1,
+        "compile_timeout": 600,
+        "compile_timeout_stage": 0,
+        "compile_monitor_print_interval": 60,
+    }
+    assert pypto.get_verify_options()["pass_verify_error_tol"] == [1e-3, 1e-3]
     assert pypto.get_cube_tile_shapes() == ([], [], [], False)
     assert pypto.get_current_scope().get_matrix_size() == []
 
@@ -99,11 +106,11 @@ def test_cube_tiles_matrix_sizes_and_labels() -> None:
     assert pypto.get_current_scope().get_matrix_size() == [128, 64, 32]
     pypto.set_semantic_label("Query_Linear")
     pypto.set_host_options(compile_monitor_enable=True)  # of 0.2.0; an int in later releases
-    assert pypto.get_host_options() == {"compile_monitor_enable": True}
+    assert pypto.get_host_options()["compile_monitor_enable"] is True
     pypto.set_host_options(compile_stage=pypto.CompStage.EXECUTE_GRAPH, compile_timeout=9)
-    assert pypto.get_host_options() == {
-        **{"compile_monitor_enable": True, "compile_stage": 3, "compile_timeout": 9}
-    }
+    found = pypto.get_host_options()
+    assert found["compile_monitor_enable"] is True
+    assert (found["compile_stage"], found["compile_timeout"]) == (3, 9)
     assert pypto.get_current_scope().get_options("host") == pypto.get_host_options()
     pypto.experimental.set_operation_options(combine_axis=False)
     assert pypto.experimental.get_operation_options() == {"combine_axis": False}
@@ -122,7 +129,7 @@ def test_cube_tiles_matrix_sizes_and_labels() -> None:
             (),
             {"vec_nbuffer_setting": {0: 1, "func1_0": 2}},
             ValueError,
-            "not by both",
+            "cannot mix",
         ),
         ("set_pass_options", (), {"vec_nbuffer_setting": {0: "a"}}, TypeError, "a dict of ints"),
         (
@@ -142,7 +149,7 @@ def test_cube_tiles_matrix_sizes_and_labels() -> None:
         ("set_cube_tile_shapes", ([1, 2],), {}, TypeError, "takes m, k, n, enable_split_k"),
         ("set_cube_tile_shapes", ([1, 2],), {"m": [1, 2]}, TypeError, "takes m, k, n"),
         ("set_matrix_size", ([1, 2, "3"],), {}, TypeError, "a list of 3 ints"),
-        ("set_semantic_label", ("func1_0",), {}, ValueError, "read as a function"),
+        ("set_semantic_label", ("func1_0",), {}, ValueError, "conflicts with function-granularity"),
         ("set_semantic_label", (3,), {}, TypeError, "a str"),
         ("set_operation_options", (), {"combine_axis": "yes"}, TypeError, "True or False"),
     ],
@@ -330,16 +337,16 @@ def test_cache_policies_and_golden_data_are_taken() -> None:
 
 def test_a_named_scalar_has_no_value() -> None:
     name: Any = pypto.SymbolicScalar("n")
-    assert str(name + 1) == "(n + 1)"
-    assert str(2 * name) == "(2 * n)"
-    assert str((name - 3).min(8)) == "min((n - 3), 8)"
-    assert str(pypto.symbolic_scalar(7) + name) == "(7 + n)"
+    assert str(name + 1) == "(n+1)"
+    assert str(2 * name) == "(2*n)"
+    assert str((name - 3).min(8)) == "RUNTIME_Min((n-3), 8)"
+    assert str(pypto.symbolic_scalar(7) + name) == "(7+n)"
     assert not name.is_concrete()
     for use in (int, bool, range, lambda n: n.concrete()):
         with pytest.raises(ValueError, match="the value of n is not known"):
             use(name)
     assert (pypto.min(3, 5), pypto.max(pypto.symbolic_scalar(3), 5)) == (3, 5)
-    assert str(pypto.min(name, 4)) == "min(n, 4)"
+    assert str(pypto.min(name, 4)) == "RUNTIME_Min(n, 4)"
     wrong: Any = 2.5
     with pytest.raises(TypeError, match=r"take ints and symbols, not 2\.5"):
         pypto.max(wrong, 1)
@@ -396,7 +403,7 @@ def test_numbers_divided_in_examples() -> None:
     index = next(iter(pypto.loop(2)))
     assert [~pypto.is_loop_begin(index), ~pypto.is_loop_end(index)] == [0, 1]
     name: Any = pypto.SymbolicScalar("n")
-    assert str(~name & -name) == "((~n) & (-n))"
+    assert str(~name & -name) == "((!n)&&(-n))"
     half: Any = 2.5
     with pytest.raises(TypeError, match=r"min\(10, 2\.5\): a number of a kernel goes with ints"):
         ten.min(half)
@@ -439,8 +446,8 @@ def test_loops_take_idx() -> None:
 @pytest.mark.parametrize(
     ("statement", "text"),
     [
-        ("from pypto_cast import conv", "pypto_cast has no 'conv'"),
-        ("import pypto_cast.conv", "pypto_cast has no 'conv'"),
+        ("from pypto_cast import konv", "pypto_cast has no 'konv'"),
+        ("import pypto_cast.konv", "pypto_cast has no 'konv'"),
         ("from pypto_cast.experimental import shmem_load", "experimental has no 'shmem_load'"),
         ("import pypto_cast.experimental.shmem_load", "experimental has no 'shmem_load'"),
         ("from pypto_cast.pypto_impl import ScalarDivS", "pypto_impl has no 'ScalarDivS'"),
@@ -449,7 +456,7 @@ def test_loops_take_idx() -> None:
     ],
 )
 def test_imports_of_missing_names_end_in_our_words(statement: str, text: str) -> None:
-    with pytest.raises(ImportError, match=f"{text}: pypto_cast covers cast .* in upstream pypto"):
+    with pytest.raises(ImportError, match=f"{text}.* upstream pypto"):
         exec(statement, {})
 
 

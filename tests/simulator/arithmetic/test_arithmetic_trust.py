@@ -147,8 +147,8 @@ def test_each_bound_widens_by_its_ulps(name: str, operands, ulps: int | None, fm
 def test_every_assumption_of_a_row_decides_something(name: str, assumption: Assumption) -> None:
     """Results that are certain with it, or narrower, and contained in those without it."""
     row = OPERATIONS[name]
-    x = exact(1.3, 1e-40, 3e38, -90.0, 1e-20, 1e-20, -1e-40)
-    y = exact(2.7, 2e-40, 3.0, 1e20, 1e20, 1e-20, 1.0)
+    x = exact(1.3, 1e-40, 3e38, -90.0, 1e-20, 1e-20, -1e-40, 1e-14)
+    y = exact(2.7, 2e-40, 3.0, 1e20, 1e20, 1e-20, 1.0, 1e-12)
 
     def found(trust) -> Enclosure:
         if row.rule is IntervalRule.FOLD:

@@ -19,9 +19,8 @@ from simulator.arithmetic import (
     DOCUMENTED,
     Enclosure,
     Interval,
-    matmul,
 )
-from simulator.arithmetic.cube import float_product, matrix_product
+from simulator.arithmetic.cube import float_product, matmul, matrix_product
 from simulator.arithmetic.cube.float_product import NO_BITS, last_bits
 from simulator.arithmetic.trust import EXACT, Trust
 from simulator.numbers.formats import BF16, FP16, FP32, INT8, INT16, INT32, FloatFormat, Format

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from simulator.arithmetic import ASSUME_STABLE_SORT, ASSUME_SUM_ORDER, DEFAULT
 from simulator.arithmetic.indexed.gather_scatter import gather, read_box, scatter, write_box
-from simulator.arithmetic.indexed.running_sums import RunningSums, prefix_sum
+from simulator.arithmetic.indexed.running_sums import RunningSums, prefix_scan
 from simulator.arithmetic.indexed.sort import sort
 from simulator.arithmetic.interval import Enclosure, Interval
 from simulator.numbers.formats import FP32, INT32, Format
@@ -315,7 +315,7 @@ def test_prefix_sums(extent: int, seed: int) -> None:
     x[rng.random(x.shape) < 0.2] = x[0, :6] = -0.0
     trust = DEFAULT.without(ASSUME_SUM_ORDER)
     for chosen in (DEFAULT, trust):
-        found = prefix_sum(
+        found = prefix_scan(
             Enclosure(values=x),
             FP32,
             axis=1,
@@ -341,7 +341,7 @@ def test_prefix_sums_of_open_terms_in_any_order(seed: int) -> None:
     rng = np.random.default_rng(seed)
     x = some_numbers(rng, (3, 9), nan=0.1)
     options = {"axis": 1, "extent": 4, "cause": CAUSE, "by_scalars": False}
-    found = prefix_sum(x, FP32, trust=DEFAULT.without(ASSUME_SUM_ORDER), **options)
+    found = prefix_scan(x, FP32, trust=DEFAULT.without(ASSUME_SUM_ORDER), **options)
     assert found.interval is not None
     for _ in range(20):
         terms, order = member(rng, x), rng.permutation(9)
@@ -362,8 +362,8 @@ def test_prefix_sums_of_an_open_term_reach_what_another_order_gives(sign: int) -
     interval = Interval(low=low, high=high, may_be_nan=None, cause=np.zeros((1, 9), np.uint16))
     options = {"axis": 1, "extent": 16, "cause": CAUSE, "by_scalars": False}
     x = Enclosure(values=low, interval=interval)
-    ordered = prefix_sum(x, FP32, trust=DEFAULT, **options)
-    found = prefix_sum(x, FP32, trust=DEFAULT.without(ASSUME_SUM_ORDER), **options)
+    ordered = prefix_scan(x, FP32, trust=DEFAULT, **options)
+    found = prefix_scan(x, FP32, trust=DEFAULT.without(ASSUME_SUM_ORDER), **options)
     one_by_one = functools.reduce(np.add, small, large)  # the tile's order adds the large one last
     far, of_tile = (q.high[0, 8] if sign > 0 else q.low[0, 8] for q in (found, ordered))
     assert abs(of_tile) < abs(one_by_one) <= abs(far) < abs(one_by_one) + 64
@@ -375,11 +375,11 @@ def test_prefix_sums_of_open_terms_and_of_integers_that_wrap() -> None:
     rng = np.random.default_rng(3)
     x = some_numbers(rng, (4, 9))
     options = {"axis": 1, "extent": 4, "trust": DEFAULT, "cause": 0, "by_scalars": True}
-    found = prefix_sum(x, FP32, **options)
+    found = prefix_scan(x, FP32, **options)
     for _ in range(50):
         assert_inside(np.cumsum(member(rng, x), 1, dtype=np.float32), found)
     many = Enclosure(values=np.full((1, 3), 2**30, np.int32))
-    wrapped = prefix_sum(many, INT32, **options)
+    wrapped = prefix_scan(many, INT32, **options)
     assert wrapped.values.tolist() == [[2**30, -(2**31), -(2**30)]]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from support.environment.sources import CASE_TABLES
 
+import pypto_cast as pypto
 from simulator.machine.tile_functions import CHAINS, evaluated
 from simulator.machine.tile_opcodes import (
     NO_ROW,
@@ -40,6 +41,51 @@ def test_a_sign_is_copied_to_any_bits(fmt: Format) -> None:
     np.testing.assert_array_equal(found.view(code), np.copysign(x, y).view(code))
     with pytest.raises(ValueError, match="copysign does not run in INT32"):
         evaluated("copysign", [x, y], INT32)
+
+
+@pytest.mark.parametrize("fmt", [FP16, BF16])
+def test_a_float_of_16_bits_is_finite_by_its_exponent(fmt: Format) -> None:
+    x = np.arange(2**16, dtype=np.uint16).view(fmt.dtype)
+    found = evaluated("isfinite", [x], fmt)
+    np.testing.assert_array_equal(found, np.isfinite(x))
+    for other in (FP32, INT16):
+        with pytest.raises(ValueError, match=f"isfinite runs in floats of 16 bits, not in {other}"):
+            evaluated("isfinite", [x], other)
+
+
+ONE = (
+    *("tanh", "sinh", "cosh", "sin", "cos", "tan", "erf", "erfc", "asin", "acos", "atan", "asinh"),
+    "acosh",
+)
+TWO = (
+    *("copysign", "atan2", "hypot", "pow", "fmod", "remainder", "floor_div", "expand_exp_dif"),
+    "gcd",
+)
+
+
+# AutoCast runs these in FP32, or they take no BF16: the tile operation never sees it.
+NO_BF16 = ("signbit", "expand_exp_dif", "sin", "cos")
+RUN_IN = [
+    (name, fmt)
+    for name in (*ONE, "atanh", "isnan", "signbit", *TWO)
+    for fmt in ((INT32,) if name == "gcd" else (FP32, FP16, BF16))
+    if not (fmt is BF16 and name in NO_BF16)
+]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(("name", "fmt"), RUN_IN, ids=str)
+def test_tile_operations_have_the_bits_of_the_tensor_level(name: str, fmt: Format) -> None:
+    random = np.random.default_rng(3)
+    numbers = np.concatenate([random.normal(0, 2, 90), VALUES[VALUES < 1e30]])
+    x, y = (each.astype(fmt.dtype).reshape(1, -1) for each in (numbers, numbers[::-1].copy()))
+    arrays = (x,) if name in (*ONE, "atanh", "isnan", "signbit") else (x, y)
+    with pypto.options(vec_tile_shapes=(1, 128)):
+        tensors = [pypto.from_numpy(each) for each in arrays]
+        expected = getattr(pypto, name)(*tensors).numpy()
+    found = evaluated(name, arrays, fmt)
+    code = f"u{found.itemsize}"
+    np.testing.assert_array_equal(found.view(code), expected.view(code))
 
 
 def test_exponentials_of_narrow_floats_round_once() -> None:
@@ -96,15 +142,23 @@ NEVER_IN_PLACE = {
     *("DIVS", "RECIPROCAL", "ROUND", "PAD", "FILLPAD", "TRANSPOSE_VNCHWCONV", "CUM_SUM"),
     *("GATHER_ELEMENT", "BITWISEANDS", "BITWISEORS", "BITWISEXORS", "BITWISELEFTSHIFT"),
     *("BITWISERIGHTSHIFT", "SBITWISELEFTSHIFT", "SBITWISERIGHTSHIFT", "COPY_IN", "COPY_OUT"),
-    *(f"PAIR{name}" for name in ("SUM", "MAX", "MIN")),
-    *(f"ROW{name}_SINGLE" for name in ("SUM", "MAX", "MIN")),
+    *(f"PAIR{name}" for name in ("SUM", "MAX", "MIN", "PROD")),
+    *(f"ROW{name}_SINGLE" for name in ("SUM", "MAX", "MIN", "PROD")),
+    *("POW", "REM", "REMS", "MOD", "MODS"),
+    # at 883e7dfb0
+    *("TANH", "SINH", "COSH", "ERF", "ERFC", "ASIN", "ACOS", "ATAN", "ATAN2", "ASINH", "ACOSH"),
+    *("ATANH", "FLOORDIV", "FLOORDIVS", "CUM_PROD", "SIN", "COS"),
 }
 WITH_SCRATCH = {
     *("LOGICALAND", "LOGICALNOT", "ROUND", "EXP2", "EXPM1", "SIGN", "COPYSIGN", "BITWISEXOR"),
     *("BITWISEXORS", "BITWISELEFTSHIFT", "BITWISERIGHTSHIFT", "SBITWISELEFTSHIFT"),
     *("SBITWISERIGHTSHIFT", "CMP", "CMPS", "WHERE_TT", "WHERE_TS", "WHERE_ST"),
     *("TRANSPOSE_VNCHWCONV", "GATHER_ELEMENT", "ROWSUMLINE"),
-    *(f"ROW{name}_SINGLE" for name in ("SUM", "MAX", "MIN")),
+    *(f"ROW{name}_SINGLE" for name in ("SUM", "MAX", "MIN", "PROD")),
+    *("POW", "HYPOT", "SIGNBIT"),
+    # at 883e7dfb0
+    *("TANH", "SINH", "COSH", "TAN", "ERF", "ERFC", "ASIN", "ACOS", "ATAN", "ATAN2", "ASINH"),
+    *("ACOSH", "ATANH", "FLOORDIV", "FLOORDIVS", "ISNAN", "ISFINITE", "SIN", "COS"),
 }
 
 

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from simulator.arithmetic import OPERATIONS
+from simulator.arithmetic.special_steps import OF_ONE, OF_TWO
 from simulator.machine.isa import HardEvent, Pipe, PipeBarrier, SetFlag, WaitFlag
 from simulator.machine.memory import SimulatorFault, UbRange
 from simulator.machine.tasks import TaskMemory, TileInstruction, TileTask, run_tasks
 from simulator.machine.tile_core import TileBox, TileStep
 from simulator.machine.tile_functions import CHAINS
 from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
-from simulator.numbers.formats import FP16, FP32, INT32
+from simulator.numbers.formats import FP16, FP32, INT8, INT32
 from tiling.chips import DEFAULT_CHIP
 
 ROWS, COLUMNS = 4, 16
@@ -202,11 +203,41 @@ GUARDS: dict[str, tuple[Callable[[], Sequence[TileInstruction]], str]] = {
         lambda: exchanged(HALVED, [step("PAD", replace(ub(B), shape=(2, 16)), ub(A), scalar=0)]),
         r"does not pad \(4, 16\) to \(2, 16\)",
     ),
+    "an offset in scratch": (
+        lambda: exchanged(HALVED, [reduced(moved(scratch(ROWS), 1))]),
+        "elements 1 to 5 of axis 0 are outside the 4",
+    ),
+    "scratch outside its buffer": (
+        lambda: exchanged(HALVED, [reduced(scratch(ROWS + 12))]),
+        r"ub\+512..1024 leaves buffer C",
+    ),
+    "scratch not aligned": (
+        lambda: exchanged(HALVED, [reduced(replace(scratch(ROWS), start_bytes=516))]),
+        "is not aligned to 32 B",
+    ),
+    "too little scratch": (
+        lambda: exchanged(HALVED, [reduced(replace(scratch(1), format=INT8))]),
+        r"ROWSUM_SINGLE of ub\+0 4x16 FP32 works in 32 B of scratch memory, and has 8 B",
+    ),
+    "too little scratch for lines": (
+        lambda: exchanged(HALVED, [reduced(scratch(1, COLUMNS), "ROWSUMLINE")]),
+        r"ROWSUMLINE of ub\+0 4x16 FP32 works in 128 B of scratch memory, and has 64 B",
+    ),
     "a copy backwards": (
         lambda: exchanged(COPY, [step("COPY_OUT", ub(A), gm("x"))]),
         "copies from gm.x to ub",
     ),
 }
+
+
+def scratch(rows: int, columns: int = 8) -> TileBox:
+    return replace(ub(C), tensor_shape=(rows, columns), shape=(rows, columns))
+
+
+def reduced(memory: TileBox, opcode: str = "ROWSUM_SINGLE") -> TileStep:
+    one = replace(ub(B), tensor_shape=(ROWS, 8), shape=(ROWS, 1))
+    plain = step(opcode, one, ub(A))
+    return replace(plain, outputs=(one, memory), axis=plain.axis if "SINGLE" in opcode else 0)
 
 
 @pytest.mark.parametrize("name", GUARDS)
@@ -267,7 +298,10 @@ def test_tasks_know_of_each_other_by_their_order_alone() -> None:
 
 def test_the_table_names_functions_that_there_are() -> None:
     computed = {TileWork.ELEMENTS, TileWork.PAIR, TileWork.REDUCE, TileWork.REDUCE_LINES}
+    computed.add(TileWork.ACCUMULATE)
+    named = {*OPERATIONS, *CHAINS, *OF_ONE, *OF_TWO, "copysign", "isfinite"}
+    named |= {"expand_exp_dif", "axpy"}
     for row in TILE_OPCODES.values():
-        has_function = row.function in {*OPERATIONS, *CHAINS, "copysign"}
+        has_function = row.function in named
         assert has_function is (row.work in computed), row
         assert row.pipe in (Pipe.V, Pipe.MTE2, Pipe.MTE3)

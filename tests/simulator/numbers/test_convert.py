@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from support.numbers.source_codes import (
     FLOATS,
+    IN_NUMPY,
     NUMBERS,
     POLICIES,
     SMALL_FLOATS,
@@ -31,7 +32,7 @@ from simulator.numbers.convert import (
     round_to_integral,
     values_of,
 )
-from simulator.numbers.formats import FORMATS, FloatFormat, Format, IntFormat
+from simulator.numbers.formats import FloatFormat, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
 
 
@@ -43,11 +44,7 @@ def is_direct(src: Format, dst: Format) -> bool:
     return not (src in WIDE_INTS and dst is f.BF16)
 
 
-PAIRS = [
-    pytest.param(src, dst, id=f"{src}-{dst}".lower())
-    for src in FORMATS.values()
-    for dst in FORMATS.values()
-]
+PAIRS = [pytest.param(src, dst, id=f"{src}-{dst}".lower()) for src in IN_NUMPY for dst in IN_NUMPY]
 TO_FLOAT = [p for p in PAIRS if p.values[1] in FLOATS and is_direct(*p.values)]
 TO_INT = [p for p in PAIRS if isinstance(p.values[1], IntFormat) and p.values[1] is not f.BOOL]
 
@@ -55,7 +52,7 @@ TO_INT = [p for p in PAIRS if isinstance(p.values[1], IntFormat) and p.values[1]
 def test_every_pair_is_compared_with_something() -> None:
     left = {tuple(p.values) for p in PAIRS} - {tuple(p.values) for p in TO_FLOAT + TO_INT}
     by_fractions = {(f.FP64, dst) for dst in SMALL_FLOATS} | {(src, f.BF16) for src in WIDE_INTS}
-    assert left - by_fractions == {(s, d) for s in FORMATS.values() for d in (f.BOOL, f.E8M0)}
+    assert left - by_fractions == {(s, d) for s in IN_NUMPY for d in (f.BOOL, f.E8M0)}
     assert len(PAIRS) == 625
 
 
@@ -92,7 +89,7 @@ def test_rint_to_integers_agrees_with_numpy_and_clamps(src: Format, dst: IntForm
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
-@pytest.mark.parametrize("src", FORMATS.values(), ids=str)
+@pytest.mark.parametrize("src", IN_NUMPY, ids=str)
 def test_to_bool_is_not_zero(src: Format, policy: Policy) -> None:
     wanted = wide_values(src) != 0
     for mode in RoundMode:
@@ -110,7 +107,7 @@ def test_from_bool_is_zero_or_one(dst: Format) -> None:
         assert out.astype(np.float64).tolist() == [0.0, 1.0, 0.0]
 
 
-@pytest.mark.parametrize("fmt", FORMATS.values(), ids=str)
+@pytest.mark.parametrize("fmt", IN_NUMPY, ids=str)
 @pytest.mark.parametrize("mode", RoundMode, ids=str)
 def test_a_format_to_itself_changes_nothing_but_nan_patterns(fmt: Format, mode: RoundMode) -> None:
     codes = source_codes(fmt)

@@ -28,14 +28,14 @@ from simulator.numbers.formats import FORMATS, FloatFormat, Format, IntFormat, S
 from simulator.numbers.rounding import RoundMode
 
 
-def test_there_are_25_formats() -> None:
+def test_there_are_27_formats() -> None:
     assert (
         list(FORMATS)
         == [fmt.name for fmt in FORMATS.values()]
         == [str(x) for x in FORMATS.values()]
     )
     assert (len(FLOATS), len(INTS)) == (11, 13)
-    assert len(FORMATS) == 25
+    assert len(FORMATS) == 27
 
 
 @pytest.mark.parametrize("fmt", FLOATS, ids=str)

@@ -194,8 +194,18 @@ HALF_DOWN = {
         ("    CAST_ODD = 6\n", "    CAST_ODD = 6\n    CAST_DOWN = 7\n"),
         ("CAST_ODD = CastMode", "CAST_ODD, CAST_DOWN = CastMode"),
     ],
-    "simulator/machine/cast_table.py": [("RoundMode.ODD)", "RoundMode.ODD, RoundMode.DOWN)")],
-    "ascend_kernels/matrix.py": [("RoundMode.ODD)", "RoundMode.ODD, RoundMode.DOWN)")],
+    "simulator/machine/cast_table.py": [
+        (
+            "_row(f.FP32, f.FP16, (*_M5, RoundMode.ODD)",
+            "_row(f.FP32, f.FP16, (*_M5, RoundMode.ODD, RoundMode.DOWN)",
+        )
+    ],
+    "ascend_kernels/matrix.py": [
+        (
+            "_rule(f.FP32, f.FP16, (*_M5, RoundMode.ODD)",
+            "_rule(f.FP32, f.FP16, (*_M5, RoundMode.ODD, RoundMode.DOWN)",
+        )
+    ],
 }
 """All that is written by hand for a new mode of FP32 -> FP16."""
 CASTS = """

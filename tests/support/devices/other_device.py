@@ -18,6 +18,8 @@ import numpy.typing as npt
 from support.devices.sum_orders import column_sum, row_sum
 
 Array = npt.NDArray[Any]
+BLOCK = 8
+"""Elements of FP32 in 32 B."""
 REPEAT = 64
 """Elements of FP32 that one instruction reduces."""
 
@@ -210,6 +212,42 @@ class Held:
             total = row_sum(lanes, REPEAT) if last else column_sum(lanes)
         return Held(np.expand_dims(total.values, axis), self.device)
 
+    def prod(self, axis: int = -1) -> Held:
+        """The product along an axis, which stays and is one tile."""
+        lanes = self._lanes(axis)
+        if self.device.rng is not None and not self.device.keeps_order:
+            total = _in_any_order(lanes, self.device.rng, Held.__mul__)
+        elif axis % self.values.ndim != self.values.ndim - 1:
+            total = lanes[0]
+            for lane in lanes[1:]:
+                total = total * lane
+        else:  # blocks of 8 one after another, then their lanes
+            held = lanes[:BLOCK]
+            for place, lane in enumerate(lanes[BLOCK:]):
+                held[place % BLOCK] = held[place % BLOCK] * lane
+            total = held[0]
+            for lane in held[1:]:
+                total = total * lane
+        return Held(np.expand_dims(total.values, axis), self.device)
+
+    def cumprod(self) -> Held:
+        """The product of all elements up to each along the last axis, of one tile."""
+        lanes = self._lanes(-1)
+        if self.device.rng is not None and not self.device.keeps_order:
+            parts = [
+                _in_any_order(lanes[: k + 1], self.device.rng, Held.__mul__)
+                for k in range(len(lanes))
+            ]
+        else:
+            parts, distance = list(lanes), 1
+            held = list(lanes)
+            while distance < len(lanes):
+                joined = [a * b for a, b in zip(held, held[distance:], strict=False)]
+                parts = parts[:distance] + joined
+                held = held[:distance] + [each + 0.0 for each in joined]
+                distance *= 2
+        return Held(np.stack([each.values for each in parts], -1), self.device)
+
     def where_between(self, least: float, most: float) -> Held:
         """1 where a number lies between two, else 0; NaN lies nowhere."""
         inside = (self.values >= least) & (self.values <= most)
@@ -244,12 +282,16 @@ class Held:
         return Held(np.expand_dims(first.values, axis), self.device)
 
 
-def _in_any_order(lanes: list[Held], rng: np.random.Generator) -> Held:
+def _in_any_order(
+    lanes: list[Held],
+    rng: np.random.Generator,
+    join: Callable[[Held, Held], Held] = Held.__add__,
+) -> Held:
     """Join two neighbours anywhere, after a shuffle, until one is left."""
     held = [lanes[k] for k in rng.permutation(len(lanes))]
     while len(held) > 1:
         k = int(rng.integers(0, len(held) - 1)) if len(held) > 2 else 0
-        held[k : k + 2] = [held[k] + held[k + 1]]
+        held[k : k + 2] = [join(held[k], held[k + 1])]
     return held[0]
 
 

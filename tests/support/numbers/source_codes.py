@@ -27,9 +27,16 @@ from simulator.numbers.rounding import RoundMode
 RNG_SEED = 20251117
 RANDOM_ELEMS = 4000
 
-FLOATS = [fmt for fmt in FORMATS.values() if isinstance(fmt, FloatFormat) and not fmt.is_scale]
+HELD_AS_BYTES = (f.E1M2, f.HF8)
+"""Formats of which neither numpy nor ml_dtypes has values."""
+FLOATS = [
+    fmt
+    for fmt in FORMATS.values()
+    if isinstance(fmt, FloatFormat) and not fmt.is_scale and fmt not in HELD_AS_BYTES
+]
+IN_NUMPY = [fmt for fmt in FORMATS.values() if fmt not in HELD_AS_BYTES]
 INTS = [fmt for fmt in FORMATS.values() if isinstance(fmt, IntFormat)]
-NUMBERS = [fmt for fmt in FORMATS.values() if fmt not in (f.BOOL, f.E8M0)]
+NUMBERS = [fmt for fmt in FORMATS.values() if fmt not in (f.BOOL, f.E8M0, *HELD_AS_BYTES)]
 POLICIES = [INF_NAN, SATURATE, SATURATE_KEEP_NAN, WRAP]
 WIDE_INTS = (f.INT32, f.INT64, f.UINT32, f.UINT64)
 SMALL_FLOATS = (f.BF16, f.E5M2, f.E4M3FN, f.E5M2FNUZ, f.E4M3FNUZ, f.E2M3, f.E3M2, f.E2M1)

@@ -43,6 +43,9 @@ DTYPES = {dtype.format: dtype for dtype in pypto.DataType if dtype.format is not
 FITTING = {
     "expand_clone": "pypto.expand_clone(pypto.amax(x, -1, True), [8, 32])",
     "reshape": "pypto.reshape(x, [16, 16])",
+    "conv": "pypto.conv(pypto.reshape(x, [1, 8, 32]), pypto.reshape(y, [1, 8, 32]), x.dtype, "
+    "[1], [2, 2], [1])",
+    "prelu": "pypto.prelu(x, y[0:1, :].reshape([32]))",
     "scatter_update": "pypto.scatter_update(x, -2, pypto.reshape(row, [1, 2]), y[0:2, :])",
     "quantize": "pypto.quantize(x, y[:, 0:1].reshape([8]), pypto.DT_INT8, -1)",
     "dequantize": "pypto.dequantize(i, y[:, 0:1].reshape([8]), pypto.DT_FP32, -1)",

@@ -47,7 +47,7 @@ class IssuedLeaf:
 
     Attributes:
         operations: operands in UB name a buffer by its place; copies are numbered as they come.
-        buffers: with addresses.
+        buffers: with addresses; their first and last use follow once there are syncs.
         copies: what each copy moves.
     """
 
@@ -275,7 +275,7 @@ def _leaf_of(
     )
     return IssuedLeaf(
         operations=tuple(operations),
-        buffers=with_lives(buffers, tuple(operations)),
+        buffers=buffers,
         copies=tuple(copies),
     )
 

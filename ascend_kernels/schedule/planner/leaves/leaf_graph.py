@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -18,6 +18,14 @@ SPILL_CYCLES: Final = 511
 """Of a copy of a spill, whatever its size (schedule_ooo/spill_buffer.cpp:24)."""
 
 Numbers = tuple[tuple[int, ...], ...]
+
+
+def decimals(number: float | None) -> str:
+    """The text by which upstream's compiler compares numbers (interface/operation/attr_holder.h).
+
+    Of two that differ below the sixth decimal it keeps the first.
+    """
+    return "" if number is None else format(number, "f")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +103,17 @@ class LeafGraph:
             for each in self.operations
         )
         return replace(self, operations=tuple(operations), guessed=frozenset())
+
+    @property
+    def kind(self) -> Hashable:
+        """It renumbered and without places in the source: equal for leaves that are one upstream.
+
+        Of numbers their text counts. Source: interface/function/function.cpp:1273, ComputeHash.
+        """
+        anew = self.renumbered()
+        operations = tuple(replace(each, file="", line=0, scalar=None) for each in anew.operations)
+        numbers = tuple(decimals(each.scalar) for each in anew.operations)
+        return replace(anew, operations=operations), numbers
 
     def is_numbered_as(self, other: LeafGraph) -> bool:
         """True if the numbers of an equal leaf differ by one constant."""

@@ -15,6 +15,7 @@ from ascend_kernels.schedule.planner.tiles.tile_graph import (
     TileGraph,
     consumers,
     in_order,
+    place_of,
     producers,
 )
 
@@ -67,9 +68,8 @@ def pass_through_gm(graph: TileGraph) -> TileGraph:
         if not others and len(subgraphs) == 1:
             continue
         if len(others) < len(readers) and len(writers) > 1:
-            raise PlanError(
-                f"{readers[0].place}: reads what several tasks assemble, one of them its own"
-            )
+            place = place_of(readers[0], users)
+            raise PlanError(f"{place}: reads what several tasks assemble, one of them its own")
         if writers[0].opcode == "ASSEMBLE" and len(others) == len(readers):
             passed = tensor
             tensors[tensor] = replace(tensors[tensor], memory=Memory.TEMPORARY)

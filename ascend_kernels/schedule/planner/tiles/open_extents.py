@@ -17,11 +17,10 @@ from ascend_kernels.schedule.planner.tiles.tile_graph import (
     exchanged,
 )
 from ascend_kernels.schedule.scalars import Scalar, clamped
-from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
+from simulator.machine.tile_opcodes import REDUCTIONS, TILE_OPCODES, TileWork
 
 GIVES_EXTENTS = (TileWork.EXPAND, TileWork.FILL)
 """Kinds of work whose results hold data in extents of their own."""
-_REDUCES = (TileWork.REDUCE, TileWork.REDUCE_LINES)
 _BY_ELEMENTS = (TileWork.ELEMENTS, TileWork.CAST, TileWork.COMPARE, TileWork.REDUCE)
 """Kinds of work whose results hold data where operands do."""
 
@@ -85,13 +84,15 @@ def inferred(
             result = held.extents
         elif work is TileWork.TRANSPOSE:
             result = exchanged(inputs[0], node.attributes.axes)
+        elif work not in REDUCTIONS and _are_whole(graph, node, found):
+            result = held.shape
         else:
             shapes = [graph.tensors[each].shape for each in node.inputs if each in found]
             # The longer tile of a pair keeps its rest; other work ends where an operand does.
             chosen = max if work is TileWork.PAIR else min
             result = tuple(
                 1
-                if work in _REDUCES and axis == node.attributes.axis
+                if work in REDUCTIONS and axis == node.attributes.axis
                 else _along([x[axis] for x in shapes], [x[axis] for x in inputs], chosen, of_leaf)
                 for axis in range(len(held.shape))
             )
@@ -104,6 +105,16 @@ def inferred(
         for scratch in node.outputs[1:]:
             found[scratch] = graph.tensors[scratch].shape
     return found
+
+
+def _are_whole(graph: TileGraph, node: Node, extents: Mapping[int, Scalars]) -> bool:
+    """True if all that a node reads in UB has the shape of its result, and data in all of it."""
+    shape = graph.tensors[node.outputs[0]].shape
+    return all(
+        graph.tensors[each].shape == extents[each] == shape
+        for each in node.inputs
+        if each in extents
+    )
 
 
 def _along(

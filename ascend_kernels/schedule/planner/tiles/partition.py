@@ -55,7 +55,7 @@ def partition(graph: TileGraph) -> TileGraph:
             for index in supernodes.members[supernode]:
                 numbers[index] = number
     nodes = (replace(each, subgraph=numbers[k]) for k, each in enumerate(graph.nodes))
-    return replace(graph, nodes=tuple(nodes))
+    return replace(graph, nodes=tuple(nodes), is_by_count=supernodes.is_by_count)
 
 
 class _Operations:
@@ -153,10 +153,14 @@ class _Supernodes(_Joined):
     """Operations that are never parted: a view with its first reader, an assemble with its writers.
 
     Source: supernode_graph_builder.cpp:439-590.
+
+    Attributes:
+        is_by_count: a merge of two groups was decided by how many parts they have.
     """
 
     def __init__(self, operations: _Operations) -> None:
         super().__init__(operations, _glued(operations))
+        self.is_by_count = False
         self.cycles = [sum(operations.cycles[k] for k in each) for each in self.members]
         self.is_mergeable = [
             self._merges([operations.nodes[k].opcode for k in each], node)
@@ -397,6 +401,7 @@ def _merge_round(groups: list[_Group], supernodes: _Supernodes, *, is_single: bo
     current = 0
     while current < len(groups):
         for other in _neighbours(groups, current, near, members, merged_into, is_single=is_single):
+            supernodes.is_by_count |= _is_by_count(groups[current], groups[other])
             if _suits(groups[current], groups[other], is_single=is_single) and _merge(
                 groups, current, other, owners
             ):
@@ -433,6 +438,15 @@ def _neighbours(
 
 def _of_kind(group: _Group, *, is_single: bool) -> bool:
     return len(group.parts) == 1 if is_single else len(group.parts) > 1
+
+
+def _is_by_count(one: _Group, other: _Group) -> bool:
+    """True if groups that suit each other may not if there are more parts of each, or the reverse.
+
+    One has several times the parts of the other in a graph of any number of alike rows, or none.
+    """
+    few, many = sorted(len(each.parts) for each in (one, other))
+    return few != many and (min(one.cycles, other.cycles) > FEW_CYCLES or many % few > 0)
 
 
 def _suits(one: _Group, other: _Group, *, is_single: bool) -> bool:

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
+from ascend_kernels.schedule.planner.tiles.scratch_memory import (
+    BY_TILE_SHAPE,
+    SCRATCH,
+    element_bytes,
+)
 from ascend_kernels.schedule.planner.tiles.tile_graph import (
     BLOCK_BYTES,
-    REPEAT_BYTES,
     Attributes,
     Node,
     PlanError,
@@ -23,109 +27,28 @@ from ascend_kernels.schedule.planner.tiles.tile_graph import (
     TileTensor,
     exchanged,
 )
-from simulator.machine.tile_opcodes import TILE_OPCODES, TileOpcode, TileWork
-from simulator.numbers.formats import BF16, FP16, FP32, INT8, UINT8, Format
+from simulator.machine.tile_core import reduction_scratch
+from simulator.machine.tile_opcodes import (
+    NO_FORMAT,
+    NO_ROW,
+    PAIRED,
+    TILE_OPCODES,
+    TileOpcode,
+    TileWork,
+)
+from simulator.numbers.formats import BF16, FP32
+from tiling.chips import DEFAULT_CHIP
 from tiling.grid import Shape
 from tiling.ub import round_up
-
-Scratch = Callable[[Shape, Format], tuple[TileTensor, ...]]
-_BLOCK_ELEMS: Final = 8
-"""Of FP32."""
-_COMPARED_BYTES: Final = 4096
-_CHOSEN_ELEMS: Final = 1024
-_NEGATED_ELEMS: Final = 2048
-
-
-def _element_bytes(fmt: Format) -> int:
-    return fmt.dtype.itemsize
-
-
-def _as_selected(fmt: Format) -> int:
-    return _element_bytes(FP32 if fmt in (FP32, BF16) else FP16)
-
-
-def _compared(blocks: int) -> Scratch:
-    def scratch(tile: Shape, fmt: Format) -> tuple[TileTensor, ...]:
-        item = _element_bytes(FP32 if fmt is BF16 else fmt)
-        bits_bytes = round_up(_COMPARED_BYTES // item // 8, BLOCK_BYTES)
-        size_bytes = bits_bytes + 3 * _COMPARED_BYTES + blocks * BLOCK_BYTES
-        return (TileTensor(format=UINT8, shape=(size_bytes,)),)
-
-    return scratch
-
-
-def _chosen(tile: Shape, fmt: Format) -> tuple[TileTensor, ...]:
-    size_bytes = 2 * _CHOSEN_ELEMS * (_element_bytes(FP16) + _as_selected(fmt)) + 128 + BLOCK_BYTES
-    return (TileTensor(format=UINT8, shape=(size_bytes,)),)
-
-
-def _negated(tile: Shape, fmt: Format) -> tuple[TileTensor, ...]:
-    used_bytes = _NEGATED_ELEMS * (2 + 2 * _as_selected(fmt)) + _NEGATED_ELEMS // 8 + 8
-    return (TileTensor(format=INT8, shape=(round_up(used_bytes, BLOCK_BYTES),)),)
-
-
-def _widened(tile: Shape) -> TileTensor:
-    return TileTensor(format=FP32, shape=(tile[-2], round_up(tile[-1], _BLOCK_ELEMS)))
-
-
-def _rounded(tile: Shape, fmt: Format) -> tuple[TileTensor, ...]:
-    return (TileTensor(format=FP32, shape=(_BLOCK_ELEMS,)) if fmt is FP32 else _widened(tile),)
-
-
-def _raised(tile: Shape, fmt: Format) -> tuple[TileTensor, ...]:
-    return (*_rounded(tile, fmt), _widened(tile))
-
-
-def _alike(tile: Shape, fmt: Format) -> tuple[TileTensor, ...]:
-    return (TileTensor(format=fmt, shape=tile),)
-
-
-def _turned(tile: Shape, fmt: Format) -> tuple[TileTensor, ...]:
-    rows, columns = round_up(tile[-2], 16), round_up(tile[-1], BLOCK_BYTES // _element_bytes(fmt))
-    return (TileTensor(format=fmt, shape=(*tile[:-2], rows, columns)),)
-
-
-def _both(tile: Shape, fmt: Format) -> tuple[TileTensor, ...]:
-    elems = 64
-    size_bytes = BLOCK_BYTES + 4 * elems * 4 + elems * 2 + 2 * BLOCK_BYTES
-    return (TileTensor(format=UINT8, shape=(size_bytes,)),)
-
-
-SCRATCH: Final[Mapping[str, Scratch]] = MappingProxyType(
-    {
-        "CMP": _compared(2),  # interface/operation/vector/compare.cpp:58
-        "CMPS": _compared(1),  # interface/operation/vector/compare.cpp:255
-        "WHERE_TT": _chosen,  # interface/operation/vector/where.cpp:41
-        "WHERE_TS": _chosen,
-        "WHERE_ST": _chosen,
-        "LOGICALNOT": _negated,  # interface/operation/vector/math.cpp:42
-        "LOGICALAND": _both,  # interface/operation/vector/math.cpp:497
-        "ROUND": _rounded,  # interface/operation/vector/math.cpp:1176
-        # interface/operation/vector/math.cpp:98, :1247
-        "SIGN": lambda tile, fmt: (TileTensor(format=FP16, shape=(_BLOCK_ELEMS * 2,)),),
-        "EXPM1": _rounded,
-        "EXP2": _raised,  # interface/operation/vector/math.cpp:1089
-        # interface/operation/vector/binary.cpp, bitwise_shift.cpp
-        **dict.fromkeys(("COPYSIGN", "BITWISEXOR", "BITWISEXORS"), _alike),
-        **dict.fromkeys(("BITWISELEFTSHIFT", "BITWISERIGHTSHIFT"), _alike),
-        **dict.fromkeys(("SBITWISELEFTSHIFT", "SBITWISERIGHTSHIFT"), _alike),
-        # interface/operation/vector/tensor_transformation.cpp:242
-        "TRANSPOSE_VNCHWCONV": _turned,
-    }
-)
-"""The scratch of an operation by its tile and the format of its last operand."""
 
 _NO_INSTRUCTION: Final = MappingProxyType(
     {"REGISTER_COPY": TileOpcode(name="REGISTER_COPY", work=TileWork.ELEMENTS, inside=())}
 )
 """Opcodes that no leaf has: a later stage leaves them out."""
+_REPEATS: Final = frozenset({"EXPANDEXPDIF"})
+"""Opcodes that repeat an operand themselves, where others read it repeated before."""
 _Box = tuple[int, Shape, Shape]
 """A region, a place in it and extents."""
-_PAIRS: Final = MappingProxyType(
-    {"ROWSUM_SINGLE": "PAIRSUM", "ROWMAX_SINGLE": "PAIRMAX", "ROWMIN_SINGLE": "PAIRMIN"}
-)
-
-
 Boxes = tuple[tuple[Shape, Shape], ...]
 """Offsets and extents."""
 
@@ -174,7 +97,12 @@ class _Cutter:
         row = _NO_INSTRUCTION.get(node.opcode) or TILE_OPCODES.get(node.opcode)
         rank = max(len(self._regions[each].tensor.shape) for each in node.outputs)
         if row is None:
-            raise PlanError(f"{node.place}: how it is cut into tiles is not known")
+            needed = NO_ROW.get(node.opcode, "a rule by which it is cut into tiles")
+            raise PlanError(f"{node.place} is not planned: it needs {needed}")
+        for each in node.inputs[:1]:
+            fmt = self._regions[each].tensor.format
+            if needed := NO_FORMAT.get((node.opcode, fmt), ""):
+                raise PlanError(f"{node.place} of {fmt} is not planned: it needs {needed}")
         self._row = row
         if row.work is not TileWork.ALIAS and (
             len(node.tile_shape) < rank or min(node.tile_shape[:rank]) < 1
@@ -221,6 +149,10 @@ class _Cutter:
         node = self._node
         (target,) = node.outputs
         shape = self._regions[target].tensor.shape
+        if node.opcode in _REPEATS and any(
+            self._regions[each].tensor.shape != shape for each in node.inputs
+        ):
+            raise PlanError(f"{node.place}: an operand of one element along an axis is not planned")
         operands = [
             each
             if self._regions[each].tensor.shape == shape
@@ -263,6 +195,8 @@ class _Cutter:
                 raise PlanError(f"{self._node.place}: its scratch memory is not known")
             return []
         fmt = self._regions[operands[-1]].tensor.format
+        if self._node.opcode in BY_TILE_SHAPE:
+            tile = self._node.tile_shape
         return [self._tensor(self._raw(each)) for each in scratch(tile, fmt)]
 
     def _transpose(self) -> None:
@@ -309,7 +243,7 @@ class _Cutter:
             steps = zip(node.tile_shape, whole, offset, strict=False)
             size = tuple(min(step, held - first) for step, held, first in steps)
             read = source, _at(offset, axis, 0), _at(size, axis, whole[axis])
-            elems = 2 * round_up(extent[-1], BLOCK_BYTES // _element_bytes(fmt))
+            elems = 2 * round_up(extent[-1], BLOCK_BYTES // element_bytes(fmt))
             result = self._written(target, offset, extent)
             scratch = self._tensor(self._raw(TileTensor(format=fmt, shape=(elems,))))
             boxes = [read, (index, offset, extent)]
@@ -326,7 +260,7 @@ class _Cutter:
             if min(size) <= 0:
                 self._operate("VEC_DUP", [], result, node.attributes)
                 continue
-            is_inside = node.opcode == "PAD" and size == tuple(node.tile_shape[: len(size)])
+            is_inside = self._row.moves_whole and size == tuple(node.tile_shape[: len(size)])
             opcode = "REGISTER_COPY" if is_inside else node.opcode
             asked = replace(node.attributes, scalar=None) if is_inside else node.attributes
             self._operate(opcode, [(source, offset, size)], result, asked)
@@ -393,7 +327,7 @@ class _Cutter:
             place = _at((0,) * len(size), axis, k * step), _at(size, axis, step)
             written = [self._written(into, *place)]
             boxes = [_group(each, offset, size, axis, width * step) for each in (a, b)]
-            self._operate(_PAIRS[node.opcode], [a, b], written, asked, boxes)
+            self._operate(PAIRED[node.opcode], [a, b], written, asked, boxes)
             return into, *place
 
         while width > 1:
@@ -412,25 +346,14 @@ class _Cutter:
     def _reduce_tile(self, source: _Box, result: int, axis: int) -> None:
         node, extent = self._node, source[2]
         fmt = self._regions[source[0]].tensor.format
-        item, last = _element_bytes(fmt), len(extent) - 1
-        outputs, opcode = [result], node.opcode
+        opcode = node.opcode
+        if axis != len(extent) - 1:
+            opcode = opcode.replace("_SINGLE", "LINE")
+        outputs, row = [result], TILE_OPCODES[opcode]
         self.next_raw += 1  # upstream makes one more, which nothing uses
-        if axis == last:
-            row_bytes = extent[-1] * item
-            repeat_elems = REPEAT_BYTES // item
-            if row_bytes <= REPEAT_BYTES:
-                tile = (1, BLOCK_BYTES // item)
-            elif row_bytes <= 2 * REPEAT_BYTES:
-                tile = (extent[-2] if last else 1, repeat_elems)
-            else:
-                tile = (extent[-2] if last else 1, row_bytes // REPEAT_BYTES // 2 * repeat_elems)
-            scratch = tile if last else tile[1:]
+        scratch = reduction_scratch(row, extent, axis, element_bytes(fmt), DEFAULT_CHIP)
+        if scratch is not None:
             outputs.append(self._tensor(self._raw(TileTensor(format=fmt, shape=scratch))))
-        else:
-            opcode = node.opcode.replace("_SINGLE", "LINE")
-            if opcode == "ROWSUMLINE":
-                tile = ((extent[axis] + 1) // 2, round_up(extent[-1], 8))
-                outputs.append(self._tensor(self._raw(TileTensor(format=fmt, shape=tile))))
         self._operate(opcode, [source], outputs, node.attributes, [(source[1:],)])
 
     def _tiles(self, shape: Shape) -> Iterator[tuple[Shape, Shape]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 import itertools
-from collections import Counter, deque
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
@@ -17,17 +17,20 @@ from typing import Final, TypeVar
 from ascend_kernels.schedule.part_types import Number
 from ascend_kernels.schedule.parts import ControlStep, Scalars
 from ascend_kernels.schedule.scalars import clamped
+from ascend_kernels.schedule.time_limit import check_time
 from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
 from tiling.chips import DEFAULT_CHIP
 from tiling.grid import Shape
 
 NO_SUBGRAPH: Final = -1
-_FIRST_CYCLES: Final = 10
+LEAST_CYCLES: Final = 10
+"""Of an operation with a tile to read, or a copy in."""
 BLOCK_BYTES: Final = DEFAULT_CHIP.block_bytes
 REPEAT_BYTES: Final = DEFAULT_CHIP.repeat_bytes
 """Upstream's passes have these two of every chip as constants."""
 _Entry = TypeVar("_Entry")
+_NUMBER: Final = operator.attrgetter("number")
 _REPEAT_ELEMS: Final = 128
 """The elements that an instruction takes a cycle."""
 
@@ -160,6 +163,7 @@ class TileGraph:
         next_raw: the number of the next raw tensor.
         guessed_raws: the numbers of raw tensors that upstream may give in another order.
         name: of the run of operations, where a kernel has several.
+        is_by_count: once there are subgraphs: how many are alike decided what they hold.
     """
 
     nodes: tuple[Node, ...]
@@ -167,6 +171,7 @@ class TileGraph:
     next_raw: int = 0
     guessed_raws: frozenset[int] = frozenset()
     name: str = ""
+    is_by_count: bool = False
 
     @property
     def outputs(self) -> tuple[int, ...]:
@@ -215,7 +220,7 @@ def exchanged(entries: Sequence[_Entry], axes: Sequence[int]) -> tuple[_Entry, .
 def producers(nodes: Iterable[Node]) -> Mapping[int, list[Node]]:
     """The nodes that write each tensor, by number."""
     found: dict[int, list[Node]] = {}
-    for node in sorted(nodes, key=lambda each: each.number):
+    for node in sorted(nodes, key=_NUMBER):
         for tensor in node.outputs:
             found.setdefault(tensor, []).append(node)
     return found
@@ -224,7 +229,7 @@ def producers(nodes: Iterable[Node]) -> Mapping[int, list[Node]]:
 def consumers(nodes: Iterable[Node]) -> Mapping[int, list[Node]]:
     """The nodes that read each tensor, by number, each once."""
     found: dict[int, list[Node]] = {}
-    for node in sorted(nodes, key=lambda each: each.number):
+    for node in sorted(nodes, key=_NUMBER):
         for tensor in dict.fromkeys(node.inputs):
             found.setdefault(tensor, []).append(node)
     return found
@@ -246,25 +251,35 @@ def in_order(nodes: Sequence[Node], called: Sequence[int] = ()) -> tuple[Node, .
     Args:
         nodes: of a graph without circles.
         called: numbers of nodes that keep this order among themselves.
+
+    Raises:
+        OutOfTimeError: the time of the plan is over; every pass orders its nodes.
+        ValueError: a circle, named by one of its nodes.
     """
-    made, by_number = producers(nodes), {each.number: each for each in nodes}
+    check_time()
+    made = {tensor: [x.number for x in writers] for tensor, writers in producers(nodes).items()}
     before = {after: [first] for first, after in itertools.pairwise(called)}
-    needed = {node.number: before.get(node.number, []) for node in nodes}
-    for node in nodes:  # once for each result that it reads
-        writers = (each.number for tensor in node.inputs for each in made.get(tensor, ()))
-        needed[node.number] += [each for each in writers if each != node.number]
-    waiting = Counter(itertools.chain.from_iterable(needed.values()))
-    ready = deque(each.number for each in nodes if each.number not in waiting)
-    found = []
-    while ready:
-        number = ready.popleft()
-        found.append(by_number[number])
+    needed: dict[int, list[int]] = {}
+    waiting: dict[int, int] = dict.fromkeys((each.number for each in nodes), 0)
+    for node in nodes:
+        needs = needed[node.number] = before.get(node.number, [])
+        for tensor in node.inputs:  # once for each result that it reads
+            needs += made.get(tensor, ())
+        if node.number in needs:
+            needs[:] = (each for each in needs if each != node.number)
+        for each in needs:
+            waiting[each] += 1
+    found = [number for number, count in waiting.items() if not count]
+    for number in found:  # it grows meanwhile
         for producer in needed[number]:
             waiting[producer] -= 1
             if not waiting[producer]:
-                ready.append(producer)
-    assert len(found) == len(nodes), "a graph of operations has a circle"
-    return tuple(reversed(found))
+                found.append(producer)
+    if len(found) < len(nodes):
+        (first, *_) = (each for each in nodes if each.number not in {*found})
+        raise ValueError(f"operations wait for each other, {first.place} among them")
+    by_number = {each.number: each for each in nodes}
+    return tuple(by_number[number] for number in reversed(found))
 
 
 def latency_cycles(
@@ -287,4 +302,4 @@ def latency_cycles(
         return 1
     elem_bytes = decides[0][1].dtype.itemsize
     repeats = -(-max(elems for elems, _ in decides) * elem_bytes // REPEAT_BYTES)
-    return _FIRST_CYCLES + (repeats - 1) * max(1, REPEAT_BYTES // elem_bytes // _REPEAT_ELEMS)
+    return LEAST_CYCLES + (repeats - 1) * max(1, REPEAT_BYTES // elem_bytes // _REPEAT_ELEMS)

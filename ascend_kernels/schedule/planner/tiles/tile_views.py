@@ -6,10 +6,12 @@ Paths are those of upstream pypto at tag r0.2.0, framework/src/passes.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 from ascend_kernels.schedule.planner.tiles.tile_graph import (
+    BLOCK_BYTES,
     Attributes,
     Memory,
     Node,
@@ -22,9 +24,11 @@ from ascend_kernels.schedule.planner.tiles.tile_graph import (
     producers,
 )
 from ascend_kernels.schedule.scalars import total
+from simulator.machine.isa import Pipe
+from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
 
-_RESHAPED_BYTES: Final = 196_608 * 35 // 100
-"""The most that is reshaped in UB (tile_graph_pass/data_path/assign_memory_type.h:60)."""
+_MOST_JOINED_BYTES: Final = 196_608 * 35 // 100
+"""The most that is assembled or reshaped in UB (data_path/assign_memory_type.h:60)."""
 
 
 def merge_views(graph: TileGraph) -> TileGraph:
@@ -208,45 +212,101 @@ def duplicate_views(graph: TileGraph) -> TileGraph:
 
 
 def settle_moves(graph: TileGraph) -> TileGraph:
-    """Put the result of a transposition that writes to GM there.
+    """Put tensors in GM that UB does not hold: transposed, or assembled or viewed within a block.
 
-    So lies what is assembled of it; who computes with it views it
+    Who computes with it views it; of what is viewed within a block, each view has a copy
     (tile_graph_pass/data_path/assign_memory_type.cpp, convert_op_inserter.cpp).
 
     Raises:
         PlanError: a transposition that reads GM.
     """
     tensors, nodes = list(graph.tensors), {each.number: each for each in graph.nodes}
-    users, number = consumers(graph.nodes), graph.next_number
+    made, users, number = producers(graph.nodes), consumers(graph.nodes), graph.next_number
+    first_raw = raw = graph.next_raw
+    apart = {each for each, of in made.items() if _needs_gm(tensors[each], of, users.get(each, ()))}
+    guessed: set[int] = set()
+    visited: set[int] = set()
 
     def lies_in_gm(tensor: int) -> bool:
         return tensors[tensor].memory is not Memory.UB
 
+    def pass_on(opcode: str, source: int, memory: Memory, reader: Node) -> None:
+        nonlocal number, raw
+        passed, held = len(tensors), nodes[reader.number]
+        tensors.append(replace(tensors[source], memory=memory, raw=raw))
+        nodes[number] = _whole(opcode, number, source, passed, tensors)
+        inputs = tuple(passed if each == source else each for each in held.inputs)
+        nodes[reader.number] = replace(held, inputs=inputs)
+        number, raw = number + 1, raw + 1
+
     for node in graph.nodes:
-        if node.opcode == "TRANSPOSE_MOVEIN":
+        if _transposes_by(node) is Pipe.MTE2:
             raise PlanError(f"{node.place}: a transposition of axes apart is not planned")
         (target, *_) = node.outputs
-        is_there = node.opcode == "ASSEMBLE" and lies_in_gm(node.inputs[0])
-        if node.opcode != "TRANSPOSE_MOVEOUT" and not is_there:
-            continue
-        if not lies_in_gm(target):
-            tensors[target] = replace(tensors[target], memory=Memory.TEMPORARY)
-        for reader in users.get(target, ()):
-            if reader.opcode in ("VIEW", "ASSEMBLE", "RESHAPE"):
-                continue
-            seen = len(tensors)
-            raw = graph.next_raw + seen - len(graph.tensors)
-            tensors.append(replace(tensors[target], memory=Memory.UB, raw=raw))
-            nodes[number] = _whole("VIEW", number, target, seen, tensors)
-            held = nodes[reader.number]
-            inputs = tuple(seen if each == target else each for each in held.inputs)
-            nodes[reader.number] = replace(held, inputs=inputs)
-            number += 1
-    following = graph.next_raw + len(tensors) - len(graph.tensors)
+        readers = users.get(target, ())
+        is_there = node.opcode == "ASSEMBLE" and (lies_in_gm(node.inputs[0]) or target in apart)
+        if _transposes_by(node) is Pipe.MTE3 or is_there:
+            if not lies_in_gm(target):
+                tensors[target] = replace(tensors[target], memory=Memory.TEMPORARY)
+            for reader in () if target in visited else readers:
+                if reader.opcode not in ("VIEW", "ASSEMBLE", "RESHAPE"):
+                    pass_on("VIEW", target, Memory.UB, reader)
+        elif not lies_in_gm(target) and target not in visited:
+            cut = [each for each in readers if _begins_within_block(each, tensors[target])]
+            if len(cut) > 1:  # upstream's order is that of addresses
+                guessed.update(range(raw, raw + len(cut)))
+            for reader in cut:
+                pass_on("ASSEMBLE", target, Memory.TEMPORARY, reader)
+        visited.add(target)
     settled = replace(
-        graph, nodes=tuple(nodes.values()), tensors=tuple(tensors), next_raw=following
+        graph,
+        nodes=tuple(nodes.values()),
+        tensors=tuple(tensors),
+        next_raw=raw,
+        guessed_raws=graph.guessed_raws | guessed,
     )
-    return settled if number == graph.next_number else alive(settled)
+    return settled if raw == first_raw else alive(settled)
+
+
+def _transposes_by(node: Node) -> Pipe | None:
+    """The pipe of a transposition."""
+    row = TILE_OPCODES.get(node.opcode)
+    return row.pipe if row is not None and row.work is TileWork.TRANSPOSE else None
+
+
+def _begins_within_block(view: Node, tensor: TileTensor) -> bool:
+    """True for a view whose rows begin within a block of UB (AssignMoveOpForView)."""
+    last = view.attributes.offset[-1:] if view.opcode == "VIEW" else ()
+    return any(
+        each * tensor.format.dtype.itemsize % BLOCK_BYTES for each in last if isinstance(each, int)
+    )
+
+
+def _needs_gm(tensor: TileTensor, writers: Sequence[Node], readers: Sequence[Node]) -> bool:
+    """True for an assembled tensor that UB does not hold, or whose parts or views begin in a block.
+
+    Counted without padding (data_path/assign_memory_type.cpp:369, AssignMoveOpForAssemble).
+    """
+    item = tensor.format.dtype.itemsize
+    strides = [math.prod(tensor.shape[axis + 1 :]) * item for axis in range(len(tensor.shape))]
+    starts = [
+        [
+            each * stride
+            for each, stride in zip(node.attributes.offset, strides, strict=True)
+            if isinstance(each, int)
+        ]
+        for node in writers
+        if node.opcode == "ASSEMBLE"
+    ]
+    return bool(starts) and (
+        math.prod(tensor.shape) * item > _MOST_JOINED_BYTES
+        or any(sum(each) % BLOCK_BYTES for each in starts)
+        or (
+            tensor.memory is Memory.UB
+            and len(readers) > 0
+            and all(_begins_within_block(each, tensor) for each in readers)
+        )
+    )
 
 
 def place_moves(graph: TileGraph) -> TileGraph:
@@ -264,7 +324,7 @@ def place_moves(graph: TileGraph) -> TileGraph:
         ends = {graph.tensors[each].memory is Memory.UB for each in (*node.inputs, *node.outputs)}
         if node.opcode in ("VIEW", "ASSEMBLE") and ends == {False}:
             continue
-        if node.opcode == "TRANSPOSE_MOVEOUT":
+        if _transposes_by(node) is Pipe.MTE3:
             readers = users.get(node.outputs[0], ())
             placed = [each for each in readers if each.opcode == "ASSEMBLE"]
             if placed and len(readers) > 1:
@@ -301,7 +361,7 @@ def settle_reshapes(graph: TileGraph) -> TileGraph:
         first, last = writers[0], readers[0] if len(readers) == 1 else node
         size_bytes = math.prod(tensors[source].shape) * tensors[source].format.dtype.itemsize
         if first.opcode == "ASSEMBLE" and readers and readers[0].opcode == "VIEW":
-            if size_bytes > _RESHAPED_BYTES:
+            if size_bytes > _MOST_JOINED_BYTES:
                 raise PlanError(f"{node.place}: a reshape of {size_bytes} B is not planned")
             continue
         if first.opcode == "VIEW" and tensors[source].shape == tensors[first.inputs[0]].shape:

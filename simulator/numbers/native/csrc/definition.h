@@ -38,6 +38,13 @@ inline Value unpack(uint64_t code, const Format& fmt) {
         return {negative, false, false, negative ? -code & mask(fmt.bits) : code, 0};
     }
     const uint64_t magnitude = code & (fmt.sign_code - 1);
+    if (fmt.taper) {
+        const Taper& taper = TAPERS[fmt.taper - 1];
+        const int rank = taper.ranks[magnitude];
+        return {(code & fmt.sign_code) != 0, magnitude == fmt.inf_code,
+                fmt.nan_is_negative_zero && (code & mask(fmt.bits)) == fmt.sign_code,
+                taper.significands[rank], taper.quanta[rank]};
+    }
     const int field = static_cast<int>(magnitude >> fmt.man_bits);
     const uint64_t implicit = static_cast<uint64_t>(field != 0 || fmt.is_scale) << fmt.man_bits;
     const uint64_t largest = fmt.has_inf ? fmt.inf_code : fmt.max_code;
@@ -51,19 +58,43 @@ inline uint64_t nan_code(const Format& dst, unsigned policy) {
     return policy & KEEPS_NAN && dst.has_nan ? dst.nan_code : 0;
 }
 
+// The fraction bits of an exponent, and what its significands add up with to ranks.
+struct Binade {
+    int man_bits;
+    uint64_t base;
+};
+
+inline Binade binade_of(int exponent, const Format& fmt) {
+    if (fmt.taper) {
+        const Taper& taper = TAPERS[fmt.taper - 1];
+        const int place = std::clamp(exponent, taper.least, taper.most) - taper.least;
+        return {taper.man_bits[place], taper.bases[place]};
+    }
+    return {fmt.man_bits, static_cast<uint64_t>(exponent - fmt.emin) << fmt.man_bits};
+}
+
+inline uint64_t rank_of(uint64_t code, const Format& fmt) {
+    return fmt.taper ? TAPERS[fmt.taper - 1].ranks[code] : code;
+}
+
+inline uint64_t code_of(uint64_t rank, const Format& fmt) {
+    return fmt.taper ? TAPERS[fmt.taper - 1].codes[rank] : rank;
+}
+
 inline uint64_t pack_float(const Value& value, const Format& dst, Mode mode, unsigned policy) {
     const int leading =
         value.significand == 0 ? dst.emin : value.exponent + bit_length(value.significand) - 1;
-    const int quantum = std::max(leading, dst.emin) - dst.man_bits;
+    const int exponent = std::max(leading, dst.emin);
+    const Binade binade = binade_of(exponent, dst);
+    const int quantum = exponent - binade.man_bits;
     const uint64_t kept =
         round_significand(value.significand, quantum - value.exponent, value.negative, mode);
-    uint64_t magnitude =
-        (static_cast<uint64_t>(quantum - (dst.emin - dst.man_bits)) << dst.man_bits) + kept;
-    const bool overflow = magnitude > dst.max_code;
+    const uint64_t rank = binade.base + kept;
+    const bool overflow = rank > rank_of(dst.max_code, dst);
     bool to_inf = value.inf && policy & KEEPS_INF;
     if (!saturates(policy) && overflow && !value.inf)
         to_inf |= rounds_away(mode, true, true, true, value.negative);
-    if (overflow || value.inf) magnitude = dst.max_code;
+    uint64_t magnitude = overflow || value.inf ? dst.max_code : code_of(rank, dst);
     const bool to_nan = value.nan || (to_inf && !dst.has_inf && dst.has_nan);
     if (to_inf && dst.has_inf) magnitude = dst.inf_code;
     if (to_nan) {

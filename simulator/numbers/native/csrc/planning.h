@@ -52,7 +52,7 @@ Target target_of(int fmt) {
     }
     const Format& format = FORMATS[fmt];
     if (format.is_float)
-        return format.bytes == 1 && !format.is_scale ? Target::NARROW : Target::NONE;
+        return format.bytes == 1 && !format.is_scale && !format.taper ? Target::NARROW : Target::NONE;
     switch (format.bytes) {
         case 1:
             return Target::INT8;

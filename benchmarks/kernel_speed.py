@@ -1,0 +1,417 @@
+"""Kernels beside torch, and their certainty beside themselves: `python -m benchmarks.kernel_speed`.
+
+Both sides run in one process, in turn, on as many threads; torch has no autograd. A figure is the
+ratio of the medians of both sides' wall time, in four columns: memory that both sides use again, or
+that both get anew for every call; single calls met in turn, or three in a row of which the last
+counts. The headline is the worst of them. Where a call takes more than half a second, three single
+calls are measured. Needs torch; a run takes some minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import torch
+
+import pypto_cast as pypto
+from benchmarks.measuring import Row, date_and_revision, markdown
+from benchmarks.whole_kernels import softmax, swiglu, torch_softmax, torch_swiglu
+
+_D: Final = pypto.STATIC
+_Fp32 = pypto.Tensor([_D, _D], pypto.DT_FP32)
+_Bf16 = pypto.Tensor([_D, _D], pypto.DT_BF16)
+_Int8 = pypto.Tensor([_D, _D], pypto.DT_INT8)
+_Int32 = pypto.Tensor([_D, _D], pypto.DT_INT32)
+_Heads = pypto.Tensor([_D, _D, _D], pypto.DT_FP32)
+_SIDE: Final = 4096
+_REPEATS: Final = 3
+_SLOW_SECONDS: Final = 0.5
+_SLOW_ROUNDS: Final = 3
+_EPSILON: Final = 1e-6
+Tensors = Sequence[torch.Tensor]
+
+
+@pypto.jit
+def add(x: _Fp32, y: _Fp32, out: _Fp32) -> None:
+    """A sum."""
+    out[:] = pypto.add(x, y)
+
+
+@pypto.jit
+def rms_norm(x: _Fp32, out: _Fp32) -> None:
+    """Along rows."""
+    out[:] = pypto.rms_norm(x)
+
+
+@pypto.jit
+def product(a: _Bf16, b: _Bf16, out: _Fp32) -> None:
+    """A product of BF16 matrices in FP32."""
+    out[:] = pypto.matmul(a, b, pypto.DT_FP32)
+
+
+@pypto.jit
+def linear(a: _Int8, b: _Int8, out: _Int32) -> None:
+    """A product of INT8 matrices in INT32."""
+    out[:] = pypto.matmul(a, b, pypto.DT_INT32)
+
+
+@pypto.jit
+def attention(q: _Heads, k: _Heads, v: _Heads, out: _Heads) -> None:
+    """Flash attention: blocks of keys, the maximum and the sum are carried along."""
+    length, block = int(k.shape[1]), 512
+    most = total = found = None
+    for start in range(0, length, block):
+        keys, values = k[:, start : start + block], v[:, start : start + block]
+        scores = pypto.mul(pypto.matmul(q, keys, pypto.DT_FP32, b_trans=True), 128**-0.5)
+        peak = pypto.amax(scores, -1, True)
+        if most is not None:
+            peak = pypto.maximum(most, peak)
+        powers = pypto.exp(pypto.sub(scores, peak))
+        sums, part = pypto.sum(powers, -1, True), pypto.matmul(powers, values, pypto.DT_FP32)
+        if most is not None:
+            shrink = pypto.exp(pypto.sub(most, peak))
+            sums = pypto.add(pypto.mul(total, shrink), sums)
+            part = pypto.add(pypto.mul(found, shrink), part)
+        most, total, found = peak, sums, part
+    out[:] = pypto.div(found, total)
+
+
+def _torch_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: torch.Tensor) -> None:
+    most = total = found = None
+    for start in range(0, k.shape[1], 512):
+        keys, values = k[:, start : start + 512], v[:, start : start + 512]
+        scores = (q @ keys.transpose(1, 2)) * 128**-0.5
+        peak = scores.amax(-1, keepdim=True)
+        if most is not None:
+            peak = torch.maximum(most, peak)
+        powers = torch.exp(scores - peak)
+        sums, part = powers.sum(-1, keepdim=True), powers @ values
+        if most is not None:
+            shrink = torch.exp(most - peak)
+            sums, part = total * shrink + sums, found * shrink + part
+        most, total, found = peak, sums, part
+    out[:] = found / total
+
+
+class _Steps:
+    """The same steps in torch, into memory that is kept; its results are in the last tensor."""
+
+    def __init__(self) -> None:
+        self._room: dict[tuple[int, torch.Size, torch.dtype], torch.Tensor] = {}
+
+    def _like(self, k: int, shape: torch.Size, dtype: torch.dtype) -> torch.Tensor:
+        key = (k, shape, dtype)
+        if key not in self._room:
+            self._room[key] = torch.empty(shape, dtype=dtype)
+        return self._room[key]
+
+    def softmax(self, x: torch.Tensor, out: torch.Tensor) -> None:
+        """In four steps."""
+        a = self._like(0, x.shape, x.dtype)
+        torch.sub(x, x.amax(-1, keepdim=True), out=a)
+        torch.exp(a, out=a)
+        torch.div(a, a.sum(-1, keepdim=True), out=out)
+
+    def rms_norm(self, x: torch.Tensor, out: torch.Tensor) -> None:
+        """In seven steps."""
+        a = self._like(0, x.shape, x.dtype)
+        torch.mul(x, x, out=a)
+        torch.mul(a, 1.0 / x.shape[-1], out=a)
+        root = torch.sqrt(a.sum(-1, keepdim=True) + _EPSILON)
+        torch.mul(x, torch.ones_like(root), out=a)
+        torch.div(a, root, out=out)
+
+    def swiglu(self, gate: torch.Tensor, up: torch.Tensor, out: torch.Tensor) -> None:
+        """Between two casts."""
+        a, b = (self._like(k, gate.shape, torch.float32) for k in range(2))
+        a.copy_(gate)
+        torch.mul(a, -1.0, out=b)
+        torch.exp(b, out=b)
+        torch.add(b, 1.0, out=b)
+        torch.reciprocal(b, out=b)
+        torch.mul(a, b, out=b)
+        a.copy_(up)
+        torch.mul(b, a, out=b)
+        out.copy_(b)
+
+
+def _torch_rms_norm(x: torch.Tensor, out: torch.Tensor) -> None:
+    root = torch.sqrt((x * x * (1.0 / x.shape[-1])).sum(-1, keepdim=True) + _EPSILON)
+    out[:] = x * torch.ones_like(root) / root
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """A row of the table.
+
+    Attributes:
+        name: of the work.
+        goal: the ratio that is asked for.
+        ours: called with inputs and outputs.
+        peer: the same, into memory that is kept.
+        fresh: the same, with memory of its own; None: as `peer`.
+        inputs: made once.
+        outputs: shape and dtype of each.
+        threads: of both sides, by default; of ours and the peer's, where they differ.
+    """
+
+    name: str
+    goal: str
+    ours: Callable[..., object]
+    peer: Callable[..., object]
+    inputs: Callable[[], Tensors]
+    outputs: Callable[[Tensors], Tensors]
+    fresh: Callable[..., object] | None = None
+    threads: tuple[int, int] = (1, 1)
+
+
+def _numbers(*shape: int, dtype: torch.dtype = torch.float32, count: int = 1) -> Tensors:
+    random = torch.Generator().manual_seed(7)
+    if dtype is torch.int8:
+        return [
+            torch.randint(-128, 128, shape, generator=random, dtype=dtype) for _ in range(count)
+        ]
+    return [torch.randn(shape, generator=random).to(dtype) for _ in range(count)]
+
+
+def _like_first(given: Tensors) -> Tensors:
+    return [torch.zeros_like(given[0])]
+
+
+def _certainty(kernel: Any) -> Callable[..., object]:
+    return lambda *tensors: kernel.certainty(*tensors)
+
+
+def _matrices(rows: int, terms: int, columns: int, dtype: torch.dtype) -> Tensors:
+    return [*_numbers(rows, terms, dtype=dtype), *_numbers(terms, columns, dtype=dtype)]
+
+
+def _product_out(dtype: torch.dtype) -> Callable[[Tensors], Tensors]:
+    return lambda given: [torch.zeros(given[0].shape[0], given[1].shape[1], dtype=dtype)]
+
+
+def pairs() -> Iterator[Pair]:
+    """The rows."""
+    steps = _Steps()
+
+    def square(**given: Any) -> Pair:
+        return Pair(**{"inputs": lambda: _numbers(_SIDE, _SIDE), "outputs": _like_first, **given})
+
+    def gates() -> Tensors:
+        return _numbers(_SIDE, _SIDE, dtype=torch.bfloat16, count=2)
+
+    yield square(
+        name="softmax FP32", goal="0.7", ours=softmax, peer=steps.softmax, fresh=torch_softmax
+    )
+    yield square(
+        name="rms_norm FP32", goal="0.7", ours=rms_norm, peer=steps.rms_norm, fresh=_torch_rms_norm
+    )
+    yield square(
+        name="add FP32",
+        goal="1.0",
+        ours=add,
+        peer=lambda x, y, out: torch.add(x, y, out=out),
+        fresh=lambda x, y, out: torch.add(x, y),
+        inputs=lambda: _numbers(_SIDE, _SIDE, count=2),
+    )
+    yield square(
+        name="softmax beside torch's fused",
+        goal="2.0 (AVX2: 3)",
+        ours=softmax,
+        peer=lambda x, out: torch.softmax(x, -1, out=out),
+        fresh=lambda x, out: torch.softmax(x, -1),
+    )
+    yield square(
+        name="rms_norm beside torch's fused",
+        goal="1.2",
+        ours=rms_norm,
+        peer=lambda x, out: torch.nn.functional.rms_norm(x, (_SIDE,), eps=_EPSILON),
+    )
+    yield square(
+        name="swiglu BF16",
+        goal="0.7",
+        ours=swiglu,
+        peer=steps.swiglu,
+        fresh=torch_swiglu,
+        inputs=gates,
+    )
+    for name, kernel, inputs in (
+        ("softmax", softmax, lambda: _numbers(_SIDE, _SIDE)),
+        ("rms_norm", rms_norm, lambda: _numbers(_SIDE, _SIDE)),
+        ("swiglu", swiglu, gates),
+    ):
+        yield square(
+            name=f"{name}: certainty beside plain",
+            goal="3",
+            ours=_certainty(kernel),
+            peer=kernel,
+            inputs=inputs,
+        )
+    yield Pair(
+        name="BF16 matmul 256x1024x1024 beside float64 torch",
+        goal="1.0",
+        ours=product,
+        peer=lambda a, b, out: a.double() @ b.double(),
+        inputs=lambda: _matrices(256, 1024, 1024, torch.bfloat16),
+        outputs=_product_out(torch.float32),
+    )
+    integers = {
+        "inputs": lambda: _matrices(1024, 4096, 4096, torch.int8),
+        "outputs": _product_out(torch.int32),
+    }
+    yield Pair(
+        name="INT8 linear 1024x4096x4096 beside torch._int_mm",
+        goal="2.5",
+        ours=linear,
+        peer=lambda a, b, out: torch._int_mm(a, b, out=out),
+        **integers,
+    )
+    yield Pair(
+        name="INT8 linear: certainty beside plain",
+        goal="2",
+        ours=_certainty(linear),
+        peer=linear,
+        **integers,
+    )
+    pypto.set_vec_tile_shapes(1, 16, 512)
+    heads = {"inputs": lambda: _numbers(8, 2048, 128, count=3), "outputs": _like_first}
+    yield Pair(
+        name="flash attention 8x2048x128", goal="3", ours=attention, peer=_torch_attention, **heads
+    )
+    yield Pair(
+        name="flash attention: certainty beside plain",
+        goal="3",
+        ours=_certainty(attention),
+        peer=attention,
+        **heads,
+    )
+    pypto.set_vec_tile_shapes(16, 512)
+    for name, kernel, inputs in (
+        ("softmax", softmax, lambda: _numbers(_SIDE, _SIDE)),
+        ("rms_norm", rms_norm, lambda: _numbers(_SIDE, _SIDE)),
+        ("swiglu", swiglu, gates),
+    ):
+        yield square(
+            name=f"{name}: two threads beside one",
+            goal="0.59 (1.7 times)",
+            ours=kernel,
+            peer=kernel,
+            inputs=inputs,
+            threads=(2, 1),
+        )
+
+
+_COLUMNS: Final = tuple(
+    f"{memory}, {manner}" for memory in ("used", "fresh") for manner in ("in turn", "repeated")
+)
+
+
+def measured(pair: Pair, rounds: int) -> Row:
+    """One row: the headline and the four columns."""
+    inputs = pair.inputs()
+    found: dict[str, float] = {}
+    start = time.perf_counter()
+    pair.ours(*inputs, *pair.outputs(inputs))
+    is_slow = time.perf_counter() - start > _SLOW_SECONDS
+    manners = ((1, "in turn"), (_REPEATS, "repeated"))[: 1 if is_slow else 2]
+    rounds = min(rounds, _SLOW_ROUNDS) if is_slow else rounds
+    milliseconds = 0.0
+    for memory in ("used", "fresh"):
+        peer = pair.peer if memory == "used" or pair.fresh is None else pair.fresh
+        sides = ((pair.ours, pair.threads[0]), (peer, pair.threads[1]))
+        kept = [pair.outputs(inputs) for _ in sides]
+        for calls, manner in manners:
+            times: list[list[float]] = [[], []]
+            for turn in range(rounds + 1):
+                for k, (run, threads) in enumerate(sides):
+                    torch.set_num_threads(threads)
+                    for call in range(calls):
+                        if memory == "fresh":
+                            pypto.release_memory()
+                        outputs = kept[k] if memory == "used" else pair.outputs(inputs)
+                        with pypto.options(threads=threads):
+                            start = time.perf_counter()
+                            result = run(*inputs, *outputs)
+                            spent = time.perf_counter() - start
+                        del result
+                        if turn and call == calls - 1:
+                            times[k].append(spent)
+            ours, theirs = map(statistics.median, times)
+            found[f"{memory}, {manner}"] = round(ours / theirs, 2)
+            milliseconds = max(milliseconds, 1e3 * ours)
+    gc.collect()
+    return {
+        "work": pair.name,
+        "goal": pair.goal,
+        "worst": max(found.values()),
+        **{column: found.get(column, "") for column in _COLUMNS},
+        "rounds": rounds,
+        "ms": round(milliseconds, 1),
+    }
+
+
+_MEMORY_OF: Final = """
+import resource, sys, numpy, pypto_cast as pypto
+from benchmarks.kernel_speed import softmax
+x = numpy.ones(({side}, {side}), numpy.float32)
+out = numpy.ones_like(x)
+pypto.set_vec_tile_shapes(16, 512)
+small = x[:64, :64].copy(), out[:64, :64].copy()
+run = softmax.certainty if {certainty} else softmax
+run(*small)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+found = run(x, out)
+after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+given = x.nbytes + out.nbytes
+print(1 + (after - before) * 1024 / given)
+"""
+
+
+def peak_memory(*, certainty: bool) -> float:
+    """The most memory of a softmax, in units of its input and output, which count as 1."""
+    text = _MEMORY_OF.format(side=_SIDE, certainty=certainty)
+    ran = subprocess.run(
+        [sys.executable, "-c", text],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[1],
+    )
+    return round(float(ran.stdout), 2)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.kernel_speed", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=9, help="of each column; 9 or more")
+    parser.add_argument("--only", default="", help="rows whose names contain this")
+    given = parser.parse_args()
+    pypto.set_vec_tile_shapes(16, 512)
+    pypto.set_cube_tile_shapes([128, 128], [128, 512], [128, 128])
+    table = []
+    for pair in pairs():
+        if given.only in pair.name:
+            table.append(measured(pair, given.rounds))
+            print(table[-1], file=sys.stderr, flush=True)
+    day, revision = date_and_revision()
+    print(f"Taken on {day} at {revision}, numpy {np.__version__}, torch {torch.__version__}.\n")
+    print(markdown(table))
+    if given.only in "peak memory":
+        plain, certain = (peak_memory(certainty=each) for each in (False, True))
+        print(
+            f"\nPeak memory of softmax, of inputs and outputs: {plain} plain (goal 1.3), {certain} "
+            "certainty (goal 3)."
+        )
+
+
+if __name__ == "__main__":
+    main()

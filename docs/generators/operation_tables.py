@@ -1,0 +1,76 @@
+"""The table of all operations that upstream documents, for the pages about operations.
+
+Source of the list: upstream pypto at 883e7dfb0, docs/zh/api/operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from docs.generators.markdown_text import table
+from pypto_cast.missing_names import ON_950
+from pypto_cast.operations.operation_rows import ROWS, OperationRow
+from simulator.arithmetic import OPERATIONS, Fidelity
+from tiling.chips import A2_A3
+
+_BESIDE_THE_TABLE: Final = MappingProxyType(
+    {
+        "cast": "the [conversion matrix](matrix.md)",
+        "view": "a part of a tensor; no dtype is refused",
+        "assemble": "writes a part of a tensor; no dtype is refused",
+        "experimental.set_operation_options": "takes a setting, which changes no bit",
+        "experimental.get_operation_options": "returns the settings",
+    }
+)
+"""Operations without a row, each with a remark."""
+_NOT_DOCUMENTED: Final = frozenset({"copysign", "greater"})
+"""Rows without a page of upstream's."""
+
+
+def names() -> list[str]:
+    """The operations of upstream's pages, experimental ones with that word before them."""
+    here = {
+        f"experimental.{name}" if row.is_experimental else name
+        for name, row in ROWS.items()
+        if name not in _NOT_DOCUMENTED
+    }
+    return sorted({*here, *_BESIDE_THE_TABLE, *_on_950()})
+
+
+def _on_950() -> Iterator[str]:
+    for name in ON_950:
+        if name.startswith("online_"):
+            yield f"experimental.{name}"
+        elif name != "scaled_batchmatmul":  # no page
+            yield name
+
+
+def _weakest(row: OperationRow) -> str:
+    known = [OPERATIONS[each].fidelity for each in row.parts or (row.name,) if each in OPERATIONS]
+    return max(known or [row.fidelity], key=list(Fidelity).index).value
+
+
+def _row(name: str) -> tuple[str, str, str, str]:
+    plain = name.removeprefix("experimental.")
+    if name in _BESIDE_THE_TABLE:
+        return f"`{name}`", _BESIDE_THE_TABLE[name], "", ""
+    if plain not in ROWS:
+        return f"`{name}`", "950 only: refused on A2 and A3", "", ""
+    row = ROWS[ROWS[plain].like or plain]
+    dtypes = ", ".join(each.name.removeprefix("DT_") for each in row.dtypes.get(A2_A3, ()))
+    is_linked = not row.is_experimental
+    link = f"[`{plain}`](operations/{plain}.md)" if is_linked else f"`{name}`"
+    absent = "no" if "0.2.0" in ROWS[plain].lacked_by else "yes"
+    return link, dtypes or "any", _weakest(row), absent
+
+
+def _all() -> str:
+    return table(
+        ("operation", "dtypes on A2 and A3", "fidelity", "in release 0.2.0"), map(_row, names())
+    )
+
+
+TABLES: Final[Mapping[str, Callable[[], str]]] = MappingProxyType({"upstream_operations": _all})
+"""By name, as the pages give it."""

@@ -1,0 +1,285 @@
+"""Elementwise operations on tensors: the plan, which equal ones share, and its evaluation."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from ascend_kernels.npu import RunMode
+from pypto_cast.dtypes.data_types import DataType, TileOpFormat
+from pypto_cast.operations.lowering import (
+    RELEASE_DEPENDENCE,
+    check_alike,
+    check_memory_of,
+    check_operand,
+    check_repeated,
+    operand_values,
+    result_tensor,
+    runs_in,
+    tile_of,
+)
+from pypto_cast.operations.operation_rows import ROWS, OperationRow
+from pypto_cast.operations.scalar_operands import Constant
+from pypto_cast.options import context as options
+from pypto_cast.options.context import AutoCast
+from pypto_cast.options.releases import ReleaseName
+from pypto_cast.recording import recording
+from pypto_cast.recording.buffers import Uninitialized, slices
+from pypto_cast.recording.recording import trust
+from pypto_cast.tensors.tensor import Tensor
+from simulator import arithmetic
+from simulator.arithmetic import Enclosure
+from simulator.arithmetic.operation import Operation
+from simulator.numbers.formats import BOOL, Format
+from tiling.chips import Chip
+from tiling.grid import Shape
+from tiling.plan import ShapeError, check_shape
+from tiling.ub import ElementBits
+
+
+class _Asked(NamedTuple):
+    """All that decides a plan: whatever it is to depend on must be here."""
+
+    name: str
+    dtype: DataType | None
+    has_condition: bool
+    operands: tuple[tuple[DataType, Shape, Shape | None, TileOpFormat], ...]
+    chip: Chip
+    release: ReleaseName
+    auto_cast: AutoCast
+    tile_shape: Shape
+    run_mode: RunMode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ElementwisePlan:
+    """The formats, shapes and tile of an operation, decided by its operands.
+
+    Attributes:
+        dtype: of the operands besides a condition.
+        fmt: the format that the instruction runs in.
+        out, shape, valid: of the result.
+        tile: of the output; None if no tile shape is set.
+        steps: the rows of values, one after another.
+        needed: of each tensor the extents that valid elements depend on.
+        fits: the tile fits in UB by itself.
+        depends_on_release: another release carries it out otherwise or refuses it.
+    """
+
+    dtype: DataType
+    fmt: Format
+    out: DataType
+    shape: Shape
+    valid: Shape
+    tile: Shape | None
+    steps: tuple[Operation, ...]
+    needed: tuple[Shape, ...]
+    fits: bool
+    depends_on_release: bool
+
+
+_PLANS: Final[dict[_Asked, _ElementwisePlan]] = {}
+_MOST_PLANS: Final = 1 << 12
+
+
+def _plan_of(
+    row: OperationRow, tensors: Sequence[Tensor], condition: object, dtype: DataType | None
+) -> _ElementwisePlan:
+    """The plan of an operation; equal ones share it, with every warning and record of its own.
+
+    None is kept of an operation that is refused, whose room in UB a schedule decides, that has a
+    dynamic dimension, or whose kernel is recorded for a schedule, which follows each length.
+    """
+    if recording.is_for_plan() or not all(x.is_plain() for x in tensors):
+        return _planned(row, tensors, condition, dtype)
+    context = options.current()
+    asked = _Asked(
+        row.name,
+        dtype,
+        condition is not None,
+        tuple([(x._dtype, x._shape, x._valid, x._format) for x in tensors]),
+        context.chip,
+        context.release,
+        context.auto_cast,
+        context.vec_tile_shapes,
+        context.run_mode,
+    )
+    plan = _PLANS.get(asked)
+    if plan is None:
+        plan = _planned(row, tensors, condition, dtype)
+        if plan.fits:
+            if len(_PLANS) >= _MOST_PLANS:
+                _PLANS.clear()
+            _PLANS[asked] = plan
+        return plan
+    for x in tensors:
+        if x is not condition:
+            x.check_content()
+    if plan.depends_on_release:
+        recording.record_release_dependence(row.name, plan.dtype)
+    return plan
+
+
+def _planned(
+    row: OperationRow, tensors: Sequence[Tensor], condition: object, dtype: DataType | None
+) -> _ElementwisePlan:
+    """Check the operands, and decide formats, shapes and the tile."""
+    noted: list[str] = []
+    token = RELEASE_DEPENDENCE.set(noted)
+    try:
+        dtype = _common_dtype(row, [x for x in tensors if x is not condition], dtype)
+        shape = _broadcast_shape(row, dtype, [tuple(map(int, x.shape)) for x in tensors])
+        fmt, out = runs_in(row.name, dtype), row.result_dtype(dtype)
+    finally:
+        RELEASE_DEPENDENCE.reset(token)
+    tile, fits = tile_of(row.name, shape), True
+    if tile is not None:
+        bits: list[tuple[Shape, int]] = [
+            (tuple(x.shape), 8 if x is condition else fmt.bits) for x in tensors
+        ]
+        bits.append((shape, 8 if out is DataType.DT_BOOL else fmt.bits))
+        fits = check_memory_of(row.name, tile, bits, lambda extents: row.scratch(extents, fmt))
+    valid = _valid_shape(shape, tensors)
+    return _ElementwisePlan(
+        dtype=dtype,
+        fmt=fmt,
+        out=out,
+        shape=shape,
+        valid=valid,
+        tile=tile,
+        steps=row.steps,
+        needed=tuple(_needed(x, shape, valid) for x in tensors),
+        fits=fits,
+        depends_on_release=bool(noted),
+    )
+
+
+@recording.replayable
+def elementwise(name: str, *operands: Tensor | Constant, dtype: DataType | None = None) -> Tensor:
+    """Carry out a row of the table on tensors of one dtype, and numbers.
+
+    Args:
+        name: of the row.
+        operands: as many as the row takes; a condition is checked.
+        dtype: of the operands besides a condition, where all of them are numbers.
+
+    Raises:
+        TypeError: no tensor, or dtypes that upstream refuses.
+        ValueError: a layout other than ND.
+        ShapeError: shapes that do not broadcast, or that no operation takes.
+        TileShapeError: too few entries, or more UB than there is.
+        NpuError: in a kernel of RunMode.NPU.
+    """
+    row = ROWS[name]
+    tensors = list({id(x): x for x in operands if isinstance(x, Tensor)}.values())
+    condition = operands[0] if _takes_condition(name) else None
+    plan = _plan_of(row, tensors, condition, dtype)
+    shape, valid, fmt, out = plan.shape, plan.valid, plan.fmt, plan.out
+    held = {}
+    for x, needed in zip(tensors, plan.needed, strict=True):
+        reads = BOOL if x is condition else fmt
+        enclosure = operand_values(x, reads, reshaped=x.dim < len(shape))
+        if enclosure is not None:
+            whole = enclosure.shape == needed
+            held[id(x)] = enclosure if whole else enclosure[slices([0] * x.dim, needed)]
+    if len(held) < len(tensors) or 0 in valid:
+        return Tensor._from_result(shape, out, valid=valid)
+    cause, context, trusted = recording.causes().index_here(name), options.current(), trust(name)
+    given = [x.enclosure(fmt) if isinstance(x, Constant) else held[id(x)] for x in operands]
+    for step in plan.steps:
+        result = arithmetic.evaluate(
+            step,
+            given,
+            fmt,
+            trust=trusted,
+            inf_nan_mode=context.inf_nan_mode,
+            cause=cause,
+            engine=context.converter,
+            threads=context.threads,
+        )
+        given = [result]
+    uninitialized = _uninitialized(operands, condition, held, shape, valid)
+    return result_tensor(result, row, out, shape, valid, plan.tile, cause, uninitialized)
+
+
+@functools.cache
+def _takes_condition(name: str) -> bool:
+    return ROWS[name].arithmetic.copies
+
+
+def _uninitialized(
+    operands: Sequence[Tensor | Constant],
+    condition: Tensor | Constant | None,
+    held: Mapping[int, Enclosure],
+    shape: Shape,
+    valid: Shape,
+) -> Uninitialized | None:
+    """The elements of a result that depend on uninitialized ones; `where` takes one branch."""
+    found: dict[int, Uninitialized] = {}
+    for x in operands:
+        if isinstance(x, Tensor) and (whole := x.uninitialized()) is not None:
+            part = whole.part((0,) * x.dim, _needed(x, shape, valid))
+            if part is not None:
+                found[id(x)] = part
+    if not found:
+        return None
+    masks = {key: np.broadcast_to(part.mask, valid) for key, part in found.items()}
+    if isinstance(condition, Tensor) and id(condition) not in found:
+        chosen = held[id(condition)]
+        for operand, taken in zip(operands[1:], (True, False), strict=True):
+            if id(operand) in found:
+                dropped = chosen.certain() & (chosen.values.astype(np.bool_) != taken)
+                masks[id(operand)] = masks[id(operand)] & ~np.broadcast_to(dropped, valid)
+    mask = functools.reduce(np.logical_or, masks.values())
+    return next(iter(found.values())).masked(mask)
+
+
+def _common_dtype(row: OperationRow, tensors: Sequence[Tensor], dtype: DataType | None) -> DataType:
+    for x in tensors:
+        check_operand(row.name, x)
+    first = dtype or tensors[0].dtype
+    for x in tensors:
+        check_alike(row.name, first, x)
+    return first
+
+
+def _broadcast_shape(row: OperationRow, dtype: DataType, shapes: Sequence[Shape]) -> Shape:
+    try:
+        shape = np.broadcast_shapes(*shapes)
+    except ValueError:
+        shape = ()
+        for each in shapes:  # numpy refuses one that is too large, too
+            check_shape(each, ElementBits(src=8, dst=8), row.name)
+    if not shape or (row.same_rank and len({len(each) for each in shapes}) > 1):
+        rule = "as many dimensions each, and along each" if row.same_rank else "along each axis"
+        raise ShapeError(
+            f"{row.name}: shapes {', '.join(str(list(each)) for each in shapes)} do not broadcast; "
+            f"{rule} equal lengths or 1"
+        )
+    check_shape(shape, ElementBits(src=8, dst=8), row.name)
+    for each in shapes:
+        check_repeated(row.name, dtype, each, shape)
+    return shape
+
+
+def _valid_shape(shape: Shape, tensors: Sequence[Tensor]) -> Shape:
+    """The extents that hold data in every operand."""
+    valid = list(shape)
+    for x in tensors:
+        shift = len(shape) - x.dim
+        for axis, (length, held) in enumerate(zip(x.shape, x.valid_shape, strict=True)):
+            if length == shape[axis + shift] or held == 0:
+                valid[axis + shift] = min(valid[axis + shift], held)
+    return tuple(valid)
+
+
+def _needed(x: Tensor, shape: Shape, valid: Shape) -> Shape:
+    """The extents of an operand that a result's valid elements depend on."""
+    shift = len(shape) - x.dim
+    return tuple(
+        valid[k + shift] if length == shape[k + shift] else 1 for k, length in enumerate(x.shape)
+    )

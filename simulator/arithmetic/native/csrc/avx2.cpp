@@ -1,0 +1,2 @@
+#define LOOPS loops_avx2
+#include "loops.h"

@@ -1,0 +1,2 @@
+#define LOOPS loops_avx512
+#include "loops.h"

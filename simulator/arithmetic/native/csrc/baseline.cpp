@@ -1,0 +1,2 @@
+#define LOOPS loops_baseline
+#include "loops.h"

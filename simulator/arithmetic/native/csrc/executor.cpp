@@ -1,0 +1,316 @@
+// The C interface: runs a program over blocks of rows whose temporaries stay in the cache.
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+#include "environment.h"
+#include "program.h"
+
+#ifndef PYPTO_CAST_DIGEST
+#error "PYPTO_CAST_DIGEST: the digest of the sources, as CMakeLists.txt computes it"
+#endif
+
+namespace {
+
+constexpr int64_t BLOCK_ELEMS = 4096;
+constexpr int64_t LINE_BYTES = 64;
+constexpr int64_t SLACK_ELEMS = 64;
+constexpr int MAX_STEPS = 256, MAX_BUFFERS = 1024;
+
+struct Shape {
+    int operands;
+    int bytes[1 + MAX_OPERANDS];
+};
+constexpr Shape SHAPES[OPCODES] = {
+#define OP(name, operands, ...) {operands, {__VA_ARGS__}},
+    ELEMENTWISE(OP) INTERVALS(OP)
+#undef OP
+#define OP(name) {1, {4, 4}},
+        REDUCTIONS(OP)
+#undef OP
+#define OP(name, operands, ...) {operands, {__VA_ARGS__}},
+            CHECKS(OP)
+#undef OP
+};
+
+bool checks(int opcode) { return opcode >= OP_check_ends; }
+bool reduces(int opcode) { return opcode >= OP_amax && !checks(opcode); }
+// The last operand is no operand of elements: a table, or a `Widening`.
+bool has_table(int opcode) {
+    return opcode == OP_lookup16 || (opcode >= OP_lower && opcode <= OP_higher_unless);
+}
+
+// A block: rows from `row` on, columns from `column` on.
+struct Block {
+    int64_t row, rows, column, columns;
+};
+
+// A part of a buffer inside a block.
+struct Part {
+    char* data;
+    int64_t row_bytes;
+    bool is_wide;
+    // One element stands for all of a block, or all lie side by side.
+    bool is_one(const Block&) const { return !is_wide && row_bytes == 0; }
+    bool is_dense(int64_t bytes, const Block& block) const {
+        return is_wide && (block.rows == 1 || row_bytes == block.columns * bytes);
+    }
+};
+
+class Program {
+  public:
+    Program(const Step* steps, int64_t steps_count, const Join* joins, const Buffer* buffers,
+            int64_t buffers_count, const Loops& loops, uint8_t* findings)
+        : steps(steps), steps_count(steps_count), joins(joins), buffers(buffers),
+          buffers_count(buffers_count), loops(loops), findings(findings) {}
+    ~Program() { std::free(own_memory); }
+
+    bool is_valid() const {
+        if (steps_count < 1 || steps_count > MAX_STEPS || buffers_count > MAX_BUFFERS) return false;
+        for (const Step* step = steps; step < steps + steps_count; ++step) {
+            if (step->opcode < 0 || step->opcode >= OPCODES) return false;
+            const Shape& shape = SHAPES[step->opcode];
+            for (int k = checks(step->opcode) ? 1 : 0; k <= shape.operands; ++k) {
+                const int64_t index = k == 0 ? step->out : step->in[k - 1];
+                if (index < 0 || index >= buffers_count) return false;
+                if (buffers[index].elem_bytes != shape.bytes[k]) return false;
+            }
+            if (checks(step->opcode)) continue;
+            const bool is_wide = buffers[step->out].is_wide;
+            if (reduces(step->opcode)) {
+                if (is_wide || !buffers[step->in[0]].is_wide) return false;
+            } else {
+                for (int k = 0; k < shape.operands - has_table(step->opcode); ++k)
+                    if (!is_wide && buffers[step->in[k]].is_wide) return false;
+            }
+        }
+        return true;
+    }
+    bool has_rows() const {
+        return std::any_of(steps, steps + steps_count,
+                           [](const Step& step) { return reduces(step.opcode); });
+    }
+
+    // Enough for a call over any rows, and over so many columns or fewer.
+    int64_t scratch_bytes(int64_t columns) {
+        const int64_t wide = has_rows() ? std::max(BLOCK_ELEMS, columns) : BLOCK_ELEMS;
+        int64_t total = 2 * LINE_BYTES;
+        for (int64_t k = 0; k < buffers_count; ++k)
+            if (buffers[k].data == nullptr)
+                total += (wide * buffers[k].elem_bytes / LINE_BYTES + 1) * LINE_BYTES;
+        return total + (has_rows() ? rows_bytes(columns) : 0);
+    }
+
+    Status run(int64_t row, int64_t row_end, int64_t column, int64_t column_end, char* scratch) {
+        memory = scratch;
+        const int64_t width = column_end - column;
+        const int64_t columns = has_rows() ? width : std::min(width, BLOCK_ELEMS);
+        const int64_t rows = std::max<int64_t>(1, BLOCK_ELEMS / std::max<int64_t>(1, columns));
+        if (!allocate(rows, columns)) return NO_MEMORY;
+        for (int64_t r = row; r < row_end; r += rows)
+            for (int64_t c = column; c < column_end; c += columns)
+                run_block({r, std::min(rows, row_end - r), c, std::min(columns, column_end - c)});
+        return OK;
+    }
+
+  private:
+    bool allocate(int64_t rows, int64_t columns) {
+        int64_t total = LINE_BYTES;
+        for (int64_t k = 0; k < buffers_count; ++k) {
+            offsets[k] = total;
+            if (buffers[k].data != nullptr) continue;
+            const int64_t elems = buffers[k].is_wide ? rows * columns : rows;
+            total += (elems * buffers[k].elem_bytes / LINE_BYTES + 1) * LINE_BYTES;
+        }
+        scratch_at = total;
+        if (has_rows()) total += rows_bytes(columns);
+        if (memory == nullptr)
+            memory = own_memory = static_cast<char*>(std::malloc(total + LINE_BYTES));
+        aligned = memory + (-reinterpret_cast<uintptr_t>(memory) % LINE_BYTES);
+        return memory != nullptr;
+    }
+
+    static int64_t rows_bytes(int64_t columns) {
+        return (2 * columns + 4 * SLACK_ELEMS) * static_cast<int64_t>(sizeof(float));
+    }
+
+    Part part(int index, const Block& block) const {
+        const Buffer& buffer = buffers[index];
+        const int64_t bytes = buffer.elem_bytes;
+        if (buffer.data == nullptr) {
+            const int64_t row_bytes = buffer.is_wide ? block.columns * bytes : bytes;
+            return {aligned + offsets[index], row_bytes, buffer.is_wide != 0};
+        }
+        char* data = buffer.data + block.row * buffer.row_bytes;
+        return {buffer.is_wide ? data + block.column * bytes : data, buffer.row_bytes,
+                buffer.is_wide != 0};
+    }
+
+    void run_block(const Block& block) const {
+        for (const Step* step = steps; step < steps + steps_count; ++step)
+            reduces(step->opcode) ? run_rows(*step, block) : run_step(*step, block);
+    }
+
+    void run_rows(const Step& step, const Block& block) const {
+        const Part out = part(step.out, block), in = part(step.in[0], block);
+        const Tiles tiles = {step.extent, joins + step.joins, step.joins_end - step.joins,
+                             reinterpret_cast<float*>(aligned + scratch_at)};
+        const RowLoop loop = loops.rows[step.opcode];
+        for (int64_t row = 0; row < block.rows; ++row)
+            loop(reinterpret_cast<float*>(out.data + row * out.row_bytes),
+                 reinterpret_cast<const float*>(in.data + row * in.row_bytes), block.columns, tiles);
+    }
+
+    void run_step(const Step& step, const Block& block) const {
+        const Shape& shape = SHAPES[step.opcode];
+        const Loop loop = loops.elementwise[step.opcode];
+        const Part out = checks(step.opcode) ? widest(step) : part(step.out, block);
+        Part in[MAX_OPERANDS];
+        const char* data[MAX_OPERANDS];
+        unsigned repeated = 0;
+        // A table is no operand of elements.
+        const int operands = shape.operands - has_table(step.opcode);
+        bool together = checks(step.opcode) ||
+                        (out.is_wide ? out.is_dense(shape.bytes[0], block)
+                                     : block.rows == 1 || out.row_bytes == shape.bytes[0]);
+        for (int k = 0; k < shape.operands; ++k) {
+            in[k] = part(step.in[k], block);
+            data[k] = in[k].data;
+            if (k >= operands) {
+                data[k] = buffers[step.in[k]].data;
+            } else if (in[k].is_one(block)) {
+                repeated |= 1u << k;
+            } else if (out.is_wide) {
+                if (!in[k].is_wide) repeated |= 1u << k;
+                together = together && (in[k].is_wide ? in[k].is_dense(shape.bytes[k + 1], block)
+                                                      : block.rows == 1);
+            } else {
+                together = together && (block.rows == 1 || in[k].row_bytes == shape.bytes[k + 1]);
+            }
+        }
+        const int64_t columns = out.is_wide ? block.columns : 1;
+        if (checks(step.opcode)) {
+            const Check check = loops.checks[step.opcode];
+            uint8_t found = 0;
+            const int64_t rows = together ? 1 : block.rows;
+            for (int64_t row = 0; row < rows; ++row) {
+                for (int k = 0; k < operands; ++k) data[k] = in[k].data + row * in[k].row_bytes;
+                found |= check(data, repeated, together ? block.rows * columns : columns);
+            }
+            findings[&step - steps] |= found;
+            return;
+        }
+        if (together) return loop_over(loop, out.data, data, repeated, operands, block.rows * columns);
+        for (int64_t row = 0; row < block.rows; ++row) {
+            for (int k = 0; k < operands; ++k) data[k] = in[k].data + row * in[k].row_bytes;
+            loop_over(loop, out.data + row * out.row_bytes, data, repeated, operands, columns);
+        }
+    }
+
+    // The shape of all operands of a check together.
+    Part widest(const Step& step) const {
+        bool is_wide = false;
+        for (int k = 0; k < SHAPES[step.opcode].operands; ++k)
+            is_wide = is_wide || buffers[step.in[k]].is_wide;
+        return {nullptr, 0, is_wide};
+    }
+
+    // A loop of one operand has no way for a repeated one: its result is repeated.
+    static void loop_over(Loop loop, char* out, const char* const* in, unsigned repeated,
+                          int operands, int64_t elems) {
+        if (operands > 1 || repeated == 0) return loop(out, in, repeated, elems);
+        loop(out, in, 0, 1);
+    }
+
+    const Step* steps;
+    int64_t steps_count;
+    const Join* joins;
+    const Buffer* buffers;
+    int64_t buffers_count;
+    const Loops& loops;
+    uint8_t* findings;
+    int64_t offsets[MAX_BUFFERS];
+    int64_t scratch_at = 0;
+    char *memory = nullptr, *own_memory = nullptr, *aligned = nullptr;
+};
+
+Level best_level() {
+#if defined(__x86_64__)
+    static const Level best = [] {
+        if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return BASELINE;
+        const bool has_all =
+            __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+        return has_all ? AVX512 : AVX2;
+    }();
+    return best;
+#else
+    return BASELINE;
+#endif
+}
+
+const Loops& loops_of(int level) {
+#if defined(__x86_64__)
+    if (level == AVX512) return loops_avx512();
+    if (level == AVX2) return loops_avx2();
+#else
+    (void)level;
+#endif
+    return loops_baseline();
+}
+
+}  // namespace
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+EXPORT const char* pypto_cast_arithmetic_digest() { return PYPTO_CAST_DIGEST; }
+
+// The levels that this machine runs, by number, named as those of the casts; the last one is the
+// fastest. The first two are the same loops.
+EXPORT const char* pypto_cast_arithmetic_levels() {
+    constexpr const char* levels[] = {"scalar", "scalar baseline", "scalar baseline avx2",
+                                      "scalar baseline avx2 avx512"};
+    return levels[best_level()];
+}
+
+// The operations, by number.
+EXPORT const char* pypto_cast_arithmetic_operations() {
+    return ""
+#define OP(name, ...) #name " "
+        ELEMENTWISE(OP) INTERVALS(OP) REDUCTIONS(OP) CHECKS(OP)
+#undef OP
+        ;
+}
+
+// The bytes of scratch memory that calls over all rows and columns, or some of them, take.
+EXPORT int64_t pypto_cast_arithmetic_scratch(const Step* steps, int64_t steps_count,
+                                             const Buffer* buffers, int64_t buffers_count,
+                                             int64_t columns) {
+    return Program(steps, steps_count, nullptr, buffers, buffers_count, loops_baseline(), nullptr)
+        .scratch_bytes(columns);
+}
+
+// Runs a program over some rows and columns; one that reduces rows takes all columns. Buffers that
+// it writes do not overlap with any other. What checks find is added to their steps' `findings`.
+// Without `scratch` memory a call takes some, which may fail.
+EXPORT int pypto_cast_arithmetic_run(int level, const Step* steps, int64_t steps_count,
+                                     const Join* joins, const Buffer* buffers,
+                                     int64_t buffers_count, int64_t row, int64_t row_end,
+                                     int64_t column, int64_t column_end, uint8_t* findings,
+                                     char* scratch) {
+    if (level < SCALAR || level > best_level()) return BAD_LEVEL;
+    Program program(steps, steps_count, joins, buffers, buffers_count, loops_of(level), findings);
+    if (!program.is_valid()) return BAD_PROGRAM;
+    const Environment environment;
+    Environment::round(NEAREST);
+    return program.run(row, row_end, column, column_end, scratch);
+}
+
+// Multiplies INT8 matrices, some columns of the second one. INT32 sums wrap.
+EXPORT int pypto_cast_arithmetic_multiply(int level, const int8_t* a, const int8_t* b, int32_t* out,
+                                          int64_t rows, int64_t terms, int64_t columns,
+                                          int64_t column, int64_t column_end) {
+    if (level < SCALAR || level > best_level()) return BAD_LEVEL;
+    return loops_of(level).multiply({a, b, out, rows, terms, columns}, column, column_end);
+}

@@ -1,0 +1,269 @@
+// The ends of intervals, as simulator/arithmetic/propagation.py and widen.py define them where all
+// ends are finite; checks find where they are not. Included by loops.h.
+#ifndef PYPTO_CAST_INTERVAL_LOOPS_H
+#define PYPTO_CAST_INTERVAL_LOOPS_H
+
+#include <tuple>
+#include <utility>
+
+namespace {
+
+INLINE int32_t lesser_key(float x, float y) { return std::min(key_of(x), key_of(y)); }
+INLINE int32_t greater_key(float x, float y) { return std::max(key_of(x), key_of(y)); }
+INLINE float of_key(int32_t key) { return bits_of<float>(key ^ ((key >> 31) & INT32_MAX)); }
+INLINE bool is_negative(float x) { return code_of(x) >> 31; }
+
+// Even functions have their least result at zero, if the interval contains it.
+INLINE float even_low(float at_low, float at_high, float low, float high) {
+    const float least = of_key(lesser_key(at_low, at_high));
+    return is_negative(low) & !is_negative(high) ? 0.0f : least;
+}
+INLINE float square_low(float low, float high) {
+    return even_low(low * low, high * high, low, high);
+}
+INLINE float square_high(float low, float high) {
+    return of_key(greater_key(low * low, high * high));
+}
+INLINE float abs_low(float low, float high) { return even_low(abs(low), abs(high), low, high); }
+INLINE float abs_high(float low, float high) { return of_key(greater_key(abs(low), abs(high))); }
+
+INLINE float product_low(float a, float b, float c, float d) {
+    return of_key(std::min(lesser_key(a * c, a * d), lesser_key(b * c, b * d)));
+}
+INLINE float product_high(float a, float b, float c, float d) {
+    return of_key(std::max(greater_key(a * c, a * d), greater_key(b * c, b * d)));
+}
+// The divisor's interval does not contain zero, so its sign tells the end of the dividend.
+INLINE float quotient_low(float low, float high, float least, float most) {
+    const float a = is_negative(least) ? high : low;
+    return a / (is_negative(a) ? least : most);
+}
+INLINE float quotient_high(float low, float high, float least, float most) {
+    const float a = is_negative(least) ? low : high;
+    return a / (is_negative(a) ? most : least);
+}
+
+// Zero, infinite or NaN, and nothing else.
+INLINE bool is_special_point(float low, float high) {
+    const uint32_t magnitude = code_of(low) & ~SIGN;
+    return (magnitude - 1 >= INF_CODE - 1) & (code_of(low) == code_of(high));
+}
+// By so many codes away from zero, not through it and not beyond infinity.
+INLINE float moved(float end, int32_t codes, bool stays) {
+    const uint32_t code = code_of(end), sign = code & SIGN;
+    const int32_t magnitude = static_cast<int32_t>(code & ~SIGN);
+    const int32_t inf = static_cast<int32_t>(INF_CODE);
+    const int32_t to = std::min(std::max(std::min(magnitude, inf) + codes, 0), inf);
+    return stays | (magnitude > inf) ? end : value_of(static_cast<uint32_t>(to) | sign);
+}
+INLINE float moved_down(float end, const Widening& by, bool stays) {
+    return moved(end, is_negative(end) ? by.ulps : -by.ulps, stays);
+}
+INLINE float moved_up(float end, const Widening& by, bool stays) {
+    return moved(end, is_negative(end) ? -by.ulps : by.ulps, stays);
+}
+INLINE bool is_beyond(float x, const Widening& by) { return (x < by.least) | (x > by.most); }
+INLINE float lower(float end, float low, float high, const Widening& by) {
+    return moved_down(end, by, is_special_point(low, high) | is_beyond(low, by));
+}
+INLINE float higher(float end, float low, float high, const Widening& by) {
+    return moved_up(end, by, is_special_point(low, high) | is_beyond(high, by));
+}
+INLINE float lower2(float end, float a, float b, float c, float d, const Widening& by) {
+    return moved_down(end, by, is_special_point(a, b) | is_special_point(c, d));
+}
+INLINE float higher2(float end, float a, float b, float c, float d, const Widening& by) {
+    return moved_up(end, by, is_special_point(a, b) | is_special_point(c, d));
+}
+
+INLINE float lower_unless(float end, uint8_t stays, const Widening& by) {
+    return moved_down(end, by, stays);
+}
+INLINE float higher_unless(float end, uint8_t stays, const Widening& by) {
+    return moved_up(end, by, stays);
+}
+
+// Two numbers whose sum, difference or product is not rounded, or one that is special.
+INLINE uint8_t stays(float a, float b, float c, float d, bool is_unrounded) {
+    const bool points = (code_of(a) == code_of(b)) & (code_of(c) == code_of(d));
+    return is_special_point(a, b) | is_special_point(c, d) | (points & is_unrounded);
+}
+// The difference from the greater term is always exact (Dekker): one of the two decides.
+INLINE uint8_t stays_add(float a, float b, float c, float d, float sum) {
+    return stays(a, b, c, d, (sum - a == c) & (sum - c == a));
+}
+INLINE uint8_t stays_sub(float a, float b, float c, float d, float difference) {
+    return stays_add(a, b, -c, -d, difference);
+}
+INLINE uint8_t stays_mul(float a, float b, float c, float d, float product) {
+    return stays(a, b, c, d, static_cast<double>(a) * static_cast<double>(c) == product);
+}
+
+// The choices of an operation that moved an end of its own.
+INLINE uint16_t choices_of(uint32_t low, uint32_t moved_low, uint32_t high, uint32_t moved_high,
+                           uint16_t choices) {
+    return (low != moved_low) | (high != moved_high) ? choices : 0;
+}
+INLINE uint16_t all_choices(uint16_t one, uint16_t other) { return one | other; }
+INLINE uint16_t choices_if_open(uint16_t choices, uint32_t low, uint32_t high) {
+    return low == high ? 0 : choices;
+}
+INLINE uint16_t choices_if_open16(uint16_t choices, uint16_t low, uint16_t high) {
+    return low == high ? 0 : choices;
+}
+
+// The claim of an operand to name the cause: the wider interval, then the lower cause. Python makes
+// that of the operation itself, which loses to an equal width.
+INLINE uint64_t claim(float low, float high, uint16_t cause) {
+    const uint32_t apart = code_of(high) - code_of(low);
+    const uint32_t width = apart >> 31 ? 0u - apart : apart;
+    return static_cast<uint64_t>(width) << 32 | (0x1FFFFu - cause);
+}
+INLINE uint64_t stronger(uint64_t one, uint64_t other) { return std::max(one, other); }
+INLINE uint16_t cause_of(uint64_t claim, uint32_t low, uint32_t high) {
+    const uint16_t cause = static_cast<uint16_t>(0xFFFFu - (claim & 0xFFFF));
+    return low == high ? 0 : cause;
+}
+
+constexpr int64_t CHUNK = 512;
+
+// An operand chunk by chunk; one element is repeated.
+template <class T>
+struct Dense {
+    Dense(const char* data, bool is_repeated)
+        : at(reinterpret_cast<const T*>(data)), step(is_repeated ? 0 : 1) {
+        if (is_repeated) {
+            std::fill(held, held + CHUNK, *at);
+            at = held;
+        }
+    }
+    const T* from(int64_t start) const { return at + start * step; }
+    alignas(64) T held[CHUNK];
+    const T* at;
+    int64_t step;
+};
+
+template <class O, class... A, class F, size_t... K>
+INLINE void each_chunk(F f, char* out, const char* const* in, unsigned repeated, int64_t elems,
+                       std::index_sequence<K...>) {
+    const std::tuple<Dense<A>...> operands{Dense<A>(in[K], repeated >> K & 1)...};
+    for (int64_t start = 0; start < elems; start += CHUNK) {
+        O* o = reinterpret_cast<O*>(out) + start;
+        const std::tuple<const A*...> at{std::get<K>(operands).from(start)...};
+        const int64_t count = std::min(CHUNK, elems - start);
+        EACH for (int64_t i = 0; i < count; ++i) o[i] = f(std::get<K>(at)[i]...);
+    }
+}
+template <class O, class... A, class F>
+void each_dense(F f, char* out, const char* const* in, unsigned repeated, int64_t elems) {
+    each_chunk<O, A...>(f, out, in, repeated, elems, std::index_sequence_for<A...>{});
+}
+
+#define DENSE(name, ...)                                                                   \
+    void loop_##name(char* out, const char* const* in, unsigned repeated, int64_t elems) { \
+        each_dense<__VA_ARGS__>([](auto... x) { return name(x...); }, out, in, repeated, elems); \
+    }
+#define WIDENED(name, operands, ...)                                                       \
+    void loop_##name(char* out, const char* const* in, unsigned repeated, int64_t elems) { \
+        const Widening by = *reinterpret_cast<const Widening*>(in[operands]);              \
+        each_dense<__VA_ARGS__>([by](auto... x) { return name(x..., by); }, out, in, repeated, \
+                                elems);                                                    \
+    }
+DENSE(square_low, float, float, float) DENSE(square_high, float, float, float)
+DENSE(abs_low, float, float, float) DENSE(abs_high, float, float, float)
+DENSE(product_low, float, float, float, float, float)
+DENSE(product_high, float, float, float, float, float)
+DENSE(quotient_low, float, float, float, float, float)
+DENSE(quotient_high, float, float, float, float, float)
+WIDENED(lower, 3, float, float, float, float) WIDENED(higher, 3, float, float, float, float)
+WIDENED(lower2, 5, float, float, float, float, float, float)
+WIDENED(higher2, 5, float, float, float, float, float, float)
+WIDENED(lower_unless, 2, float, float, uint8_t) WIDENED(higher_unless, 2, float, float, uint8_t)
+DENSE(stays_add, uint8_t, float, float, float, float, float)
+DENSE(stays_sub, uint8_t, float, float, float, float, float)
+DENSE(stays_mul, uint8_t, float, float, float, float, float)
+DENSE(choices_of, uint16_t, uint32_t, uint32_t, uint32_t, uint32_t, uint16_t)
+DENSE(all_choices, uint16_t, uint16_t, uint16_t)
+DENSE(choices_if_open, uint16_t, uint16_t, uint32_t, uint32_t)
+DENSE(choices_if_open16, uint16_t, uint16_t, uint16_t, uint16_t)
+DENSE(claim, uint64_t, float, float, uint16_t) DENSE(stronger, uint64_t, uint64_t, uint64_t)
+DENSE(cause_of, uint16_t, uint64_t, uint32_t, uint32_t)
+
+// An element is one of two operands' at a time; one element stands for all.
+template <class T, class F>
+INLINE uint32_t found_in(F f, const char* const* in, unsigned repeated, int64_t elems, int second) {
+    const Dense<T> a(in[0], repeated & 1), b(in[second], repeated >> second & 1);
+    uint32_t found = 0;
+    for (int64_t start = 0; start < elems; start += CHUNK) {
+        const T *x = a.from(start), *y = b.from(start);
+        const int64_t count = std::min(CHUNK, elems - start);
+        for (int64_t i = 0; i < count; ++i) found |= f(x[i], y[i]);
+    }
+    return found;
+}
+
+uint8_t findings(uint32_t found) {
+    return (found >> 31 ? NEEDS_CARE : 0) | (found & ~SIGN ? IS_OPEN : 0);
+}
+// Bit 31 where an end is not finite, lower bits where both differ.
+uint8_t check_check_ends(const char* const* in, unsigned repeated, int64_t elems) {
+    return findings(found_in<uint32_t>(
+        [](uint32_t low, uint32_t high) {
+            const bool finite = ((low & ~SIGN) < INF_CODE) & ((high & ~SIGN) < INF_CODE);
+            return (finite ? 0 : SIGN) | (low == high ? 0u : 1u);
+        },
+        in, repeated, elems, 1));
+}
+uint8_t check_check_divisor(const char* const* in, unsigned repeated, int64_t elems) {
+    return findings(found_in<int32_t>(
+        [](int32_t low, int32_t high) {
+            const bool contains = (low <= 0) & ((high >= 0) | (high == INT32_MIN)) & (low != high);
+            return contains ? SIGN : 0;
+        },
+        in, repeated, elems, 1));
+}
+uint8_t check_check_domain(const char* const* in, unsigned repeated, int64_t elems) {
+    return findings(found_in<float>([](float low, float) { return low < 0.0f ? SIGN : 0; }, in,
+                                    repeated, elems, 0));
+}
+uint8_t check_check_codes(const char* const* in, unsigned repeated, int64_t elems) {
+    return findings(found_in<uint16_t>(
+        [](uint16_t low, uint16_t high) { return low == high ? 0u : 1u; }, in, repeated, elems, 1));
+}
+// Bit 31 where an end is neither zero nor from `least` on and below `most`, in magnitude.
+template <class T>
+uint8_t check_range(const char* const* in, unsigned repeated, int64_t elems, T sign, T least,
+                    T most, bool takes_zero) {
+    return findings(found_in<T>(
+        [=](T low, T high) {
+            const T a = low & static_cast<T>(~sign), b = high & static_cast<T>(~sign);
+            const bool one = ((a >= least) & (a < most)) | (takes_zero & (a == 0));
+            const bool other = ((b >= least) & (b < most)) | (takes_zero & (b == 0));
+            return one & other ? 0u : SIGN;
+        },
+        in, repeated, elems, 1));
+}
+uint8_t check_check_normal(const char* const* in, unsigned repeated, int64_t elems) {
+    return check_range<uint32_t>(in, repeated, elems, SIGN, 0x00800000, INF_CODE, true);
+}
+uint8_t check_check_normal_ends(const char* const* in, unsigned repeated, int64_t elems) {
+    return check_check_normal(in, repeated, elems) | check_check_ends(in, repeated, elems);
+}
+// As `concerned` in cast_choices.py: subnormal here or there, or perhaps beyond the largest number.
+uint8_t check_check_to_bf16(const char* const* in, unsigned repeated, int64_t elems) {
+    return check_range<uint32_t>(in, repeated, elems, SIGN, 0x00800000, 0x7F7F0000, true);
+}
+uint8_t check_check_to_fp16(const char* const* in, unsigned repeated, int64_t elems) {
+    return check_range<uint32_t>(in, repeated, elems, SIGN, 0x38800000, 0x477FE000, true);
+}
+uint8_t check_check_from_bf16(const char* const* in, unsigned repeated, int64_t elems) {
+    return check_range<uint16_t>(in, repeated, elems, 0x8000, 0x0080, 0x7F80, true);
+}
+// The sign of a zero is a choice there.
+uint8_t check_check_from_fp16(const char* const* in, unsigned repeated, int64_t elems) {
+    return check_range<uint16_t>(in, repeated, elems, 0x8000, 0x0400, 0x7C00, false);
+}
+
+}  // namespace
+
+#endif  // PYPTO_CAST_INTERVAL_LOOPS_H

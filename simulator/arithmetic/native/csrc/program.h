@@ -1,0 +1,120 @@
+// A program of tile operations, as Python hands it over: buffers, and steps over blocks of rows.
+#ifndef PYPTO_CAST_PROGRAM_H
+#define PYPTO_CAST_PROGRAM_H
+
+#include <cstdint>
+
+// name, how many operands, how many bytes an element of the result and of each operand has. An
+// operation that Python's table has is called as there.
+#define ELEMENTWISE(OP)                                                                           \
+    OP(add, 2, 4, 4, 4, 0) OP(sub, 2, 4, 4, 4, 0) OP(mul, 2, 4, 4, 4, 0) OP(div, 2, 4, 4, 4, 0)     \
+    OP(maximum, 2, 4, 4, 4, 0) OP(minimum, 2, 4, 4, 4, 0) OP(clip, 3, 4, 4, 4, 4)                   \
+    OP(neg, 1, 4, 4, 0, 0) OP(abs, 1, 4, 4, 0, 0) OP(relu, 1, 4, 4, 0, 0)                           \
+    OP(round, 1, 4, 4, 0, 0) OP(floor, 1, 4, 4, 0, 0) OP(ceil, 1, 4, 4, 0, 0)                       \
+    OP(trunc, 1, 4, 4, 0, 0) OP(reciprocal, 1, 4, 4, 0, 0) OP(sqrt, 1, 4, 4, 0, 0)                  \
+    OP(rsqrt, 1, 4, 4, 0, 0) OP(exp, 1, 4, 4, 0, 0) OP(log, 1, 4, 4, 0, 0)                          \
+    OP(eq, 2, 1, 4, 4, 0) OP(ne, 2, 1, 4, 4, 0) OP(lt, 2, 1, 4, 4, 0) OP(le, 2, 1, 4, 4, 0)         \
+    OP(gt, 2, 1, 4, 4, 0) OP(ge, 2, 1, 4, 4, 0) OP(where, 3, 4, 1, 4, 4) OP(where16, 3, 2, 1, 2, 2) \
+    OP(copy, 1, 4, 4, 0, 0) OP(lookup16, 2, 2, 2, 2, 0)                                             \
+    OP(fp32_of_bf16, 1, 4, 2, 0, 0) OP(bf16_of_fp32, 1, 2, 4, 0, 0)                                 \
+    OP(fp32_of_fp16, 1, 4, 2, 0, 0) OP(fp16_of_fp32, 1, 2, 4, 0, 0)
+// Ends of intervals of FP32 numbers, and their causes; operands are dense or one element. The last
+// operand of `lower` and its kin is a `Widening`. A cause is an index, or the bits of choices.
+#define INTERVALS(OP)                                                                             \
+    OP(square_low, 2, 4, 4, 4) OP(square_high, 2, 4, 4, 4) OP(abs_low, 2, 4, 4, 4)                  \
+    OP(abs_high, 2, 4, 4, 4) OP(product_low, 4, 4, 4, 4, 4, 4) OP(product_high, 4, 4, 4, 4, 4, 4)   \
+    OP(quotient_low, 4, 4, 4, 4, 4, 4) OP(quotient_high, 4, 4, 4, 4, 4, 4)                          \
+    OP(lower, 4, 4, 4, 4, 4, 4) OP(higher, 4, 4, 4, 4, 4, 4)                                        \
+    OP(lower2, 6, 4, 4, 4, 4, 4, 4, 4) OP(higher2, 6, 4, 4, 4, 4, 4, 4, 4)                          \
+    OP(lower_unless, 3, 4, 4, 1, 4) OP(higher_unless, 3, 4, 4, 1, 4)                               \
+    OP(stays_add, 5, 1, 4, 4, 4, 4, 4) OP(stays_sub, 5, 1, 4, 4, 4, 4, 4)                          \
+    OP(stays_mul, 5, 1, 4, 4, 4, 4, 4)                                                             \
+    OP(choices_of, 5, 2, 4, 4, 4, 4, 2) OP(all_choices, 2, 2, 2, 2)                                \
+    OP(choices_if_open, 3, 2, 2, 4, 4) OP(choices_if_open16, 3, 2, 2, 2, 2)                        \
+    OP(claim, 3, 8, 4, 4, 2) OP(stronger, 2, 8, 8, 8) OP(cause_of, 3, 2, 8, 4, 4)
+// Along rows, of FP32.
+#define REDUCTIONS(OP) OP(amax) OP(amin) OP(sum)
+// Looks at ends: `Finding`s.
+#define CHECKS(OP)                                                                                \
+    OP(check_ends, 2, 0, 4, 4) OP(check_divisor, 2, 0, 4, 4) OP(check_domain, 1, 0, 4)             \
+    OP(check_codes, 2, 0, 2, 2) OP(check_normal, 2, 0, 4, 4)                                       \
+    OP(check_normal_ends, 2, 0, 4, 4)                                                              \
+    OP(check_to_bf16, 2, 0, 4, 4) OP(check_to_fp16, 2, 0, 4, 4)                                    \
+    OP(check_from_bf16, 2, 0, 2, 2) OP(check_from_fp16, 2, 0, 2, 2)
+
+enum Opcode : int32_t {
+#define OP(name, ...) OP_##name,
+    ELEMENTWISE(OP) INTERVALS(OP) REDUCTIONS(OP) CHECKS(OP)
+#undef OP
+        OPCODES
+};
+
+// Elements of a row lie side by side, or one stands for the whole row.
+struct Buffer {
+    char* data;         // of row 0; null: lives inside a block alone
+    int64_t row_bytes;  // from row to row; 0: one row stands for all
+    int32_t elem_bytes;
+    int32_t is_wide;  // an element for each column
+};
+
+constexpr int MAX_OPERANDS = 6;
+
+struct Step {
+    int32_t opcode;
+    int32_t out;
+    int32_t in[MAX_OPERANDS];
+    int32_t joins;  // of a sum: the first of its joins
+    int32_t joins_end;
+    int32_t extent;  // of a sum: columns of a tile
+};
+
+// The second tile of a row is added to the first.
+struct Join {
+    int32_t to;
+    int32_t from;
+};
+
+// How far an operation moves ends outward, and beyond which operands it does not.
+struct Widening {
+    int32_t ulps;
+    float least;
+    float most;
+};
+
+// Of a check: some element has no rule here; some has more than one code.
+enum Finding : uint8_t { NEEDS_CARE = 1, IS_OPEN = 2 };
+
+enum Status { OK, BAD_LEVEL, BAD_PROGRAM, NO_MEMORY };
+enum Level { SCALAR, BASELINE, AVX2, AVX512 };
+
+using Loop = void (*)(char* out, const char* const* in, unsigned repeated, int64_t elems);
+struct Tiles {
+    int64_t extent;
+    const Join* joins;
+    int64_t joins_count;
+    float* scratch;  // two rows
+};
+using RowLoop = void (*)(float* out, const float* row, int64_t elems, const Tiles& tiles);
+
+// [rows, terms] times [terms, columns], each C-contiguous, and the product.
+struct Matrices {
+    const int8_t* a;
+    const int8_t* b;
+    int32_t* out;
+    int64_t rows, terms, columns;
+};
+using Multiply = Status (*)(const Matrices& given, int64_t column, int64_t column_end);
+using Check = uint8_t (*)(const char* const* in, unsigned repeated, int64_t elems);
+
+struct Loops {
+    Loop elementwise[OPCODES];
+    RowLoop rows[OPCODES];
+    Check checks[OPCODES];
+    Multiply multiply;
+};
+
+const Loops& loops_baseline();
+const Loops& loops_avx2();
+const Loops& loops_avx512();
+
+#endif  // PYPTO_CAST_PROGRAM_H

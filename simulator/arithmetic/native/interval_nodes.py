@@ -1,0 +1,476 @@
+"""Operations on intervals as nodes of programs: values, both ends and causes in one pass.
+
+The rules are those of `simulator.arithmetic.propagation` and `simulator.arithmetic.widen` for FP32
+numbers that stay finite, under a trust that widens by rounding alone; where causes name choices,
+for zeros and normal numbers. Checks in the same program find elements that these rules do not
+cover; such an operation is evaluated by numpy instead.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from simulator.arithmetic.interval import Enclosure, Interval
+from simulator.arithmetic.native.executor_library import Executor
+from simulator.arithmetic.native.node_program import Deferred, Node, compute_all, count_steps
+from simulator.arithmetic.operation import Array, Operation
+from simulator.arithmetic.total_order import from_keys
+from simulator.numbers.formats import FP32
+
+NEEDS_CARE: Final = 1
+IS_OPEN: Final = 2
+_MOST_STEPS: Final = 160
+"""Operands that need more are computed before a further operation joins them."""
+_CAUSE: Final = np.dtype(np.uint16)
+_CLAIM: Final = np.dtype(np.uint64)
+_MONOTONE: Final = ("add", "sub", "neg", "maximum", "minimum", "relu", "exp", "sqrt", "log")
+_CORNERS: Final[Mapping[str, str]] = MappingProxyType({"mul": "product", "div": "quotient"})
+_FALLING: Final = ("reciprocal", "rsqrt")
+OPERATIONS: Final = frozenset((*_MONOTONE, *_CORNERS, *_FALLING, "abs"))
+"""The elementwise operations whose rules the executor has."""
+
+Part = Node | Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Added:
+    """The part of an interval that an operation itself adds.
+
+    Attributes:
+        ulps: how many codes it moves ends outward.
+        width: how many codes it usually adds; 0: none.
+        cause: the caller's index.
+        choices: the bits of the choice that would close it; None: causes are indices.
+    """
+
+    ulps: int
+    width: int
+    cause: int
+    choices: int | None = None
+
+
+class Openness:
+    """The openness of a result: True if any element is open, known at the first call.
+
+    It keeps the result only as long as that is not known.
+    """
+
+    __slots__ = ("_known", "_parts")
+
+    def __init__(self, parts: _Parts) -> None:
+        self._parts: _Parts | None = parts
+        self._known = False
+
+    def settle(self, is_open: bool) -> None:
+        """Take note of it."""
+        self._known, self._parts = is_open, None
+
+    def __call__(self) -> bool:
+        if self._parts is not None:
+            finding = self._parts.finding()
+            self.settle(self._parts.computed().interval is not None if finding is None else finding)
+        return self._known
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Parts:
+    """The parts of an open result that is not computed yet.
+
+    Attributes:
+        values, low, high: of one shape.
+        cause: of each element, or one element that stands for all.
+        checks: those that all rules hold, of operations before this one; its own is the last.
+        again: evaluates the operation by numpy.
+        found: the result.
+        fell_back: numpy evaluated it.
+        openness: of the result.
+    """
+
+    values: Part
+    low: Part
+    high: Part
+    cause: Part
+    checks: tuple[Node, ...]
+    again: Callable[[], Enclosure]
+    found: Enclosure | None = None
+    fell_back: bool = False
+    openness: Openness = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.openness = Openness(self)
+
+    def finding(self) -> bool | None:
+        """True if any element is open; None where no program has found that yet."""
+        if self.found is not None or any(x.array is None for x in self.checks):
+            return None
+        return None if self._needs_care() else bool(self.checks[-1].findings & IS_OPEN)
+
+    def nodes(self) -> list[Node]:
+        """Everything that is computed together."""
+        parts = (self.values, self.low, self.high, self.cause, *self.checks)
+        return [x for x in parts if isinstance(x, Node)]
+
+    def computed(self) -> Enclosure:
+        """The result, with an interval where some element is open."""
+        if self.found is None:
+            if not self._needs_care():
+                compute_all(self.nodes(), {})
+            if self._needs_care():
+                found = self.again()
+                self.found = Enclosure(values=found.values, interval=found.interval)
+                self.fell_back = True
+            else:
+                values, low, high, cause = map(
+                    _array, (self.values, self.low, self.high, self.cause)
+                )
+                is_exact = not self.checks[-1].findings & IS_OPEN
+                held = Interval(
+                    low=low, high=high, may_be_nan=None, cause=np.broadcast_to(cause, values.shape)
+                )
+                self.found = Enclosure(values=values, interval=None if is_exact else held)
+            found = self.found
+            self.again = lambda: found  # holds no operand, and not itself
+            self.checks = ()
+            self.openness.settle(self.found.interval is not None)
+        return self.found
+
+    def _needs_care(self) -> bool:
+        return any(x.findings & NEEDS_CARE for x in self.checks)
+
+
+def _array(part: Part) -> Array:
+    return part.computed() if isinstance(part, Node) else part
+
+
+class DeferredInterval(Enclosure):
+    """An enclosure whose values and interval are computed when either is first read."""
+
+    __slots__ = ("__weakref__", "parts")
+    parts: _Parts
+
+    def __init__(self, parts: _Parts, *, is_held: bool = True) -> None:
+        object.__setattr__(self, "parts", parts)
+        for x in parts.nodes() if is_held else ():
+            if not x.checks:
+                x.holder = weakref.ref(self)
+
+    def __getattr__(self, name: str) -> Array | Interval | None:
+        if name not in ("values", "interval"):
+            raise AttributeError(name)
+        found = self.parts.computed()
+        object.__setattr__(self, "values", found.values)
+        object.__setattr__(self, "interval", found.interval)
+        return found.values if name == "values" else found.interval
+
+    @property
+    def openness(self) -> Callable[[], bool]:
+        return self.parts.openness
+
+    @property
+    def is_pending(self) -> bool:
+        return self.parts.found is None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.parts.values.shape
+
+    @property
+    def dtype(self) -> np.dtype[np.generic]:
+        return self.parts.values.dtype
+
+
+def unheld(x: Enclosure) -> Enclosure:
+    """The same enclosure for somebody who does not need it computed unless it is read."""
+    if isinstance(x, DeferredInterval) and x.is_pending:
+        return DeferredInterval(x.parts, is_held=False)
+    if isinstance(x, Deferred) and x.node.array is None:
+        found = Deferred.__new__(Deferred)
+        object.__setattr__(found, "node", x.node)
+        object.__setattr__(found, "interval", None)
+        return found
+    return x
+
+
+def are_covered(operands: Sequence[Enclosure]) -> bool:
+    """True if operands have intervals without NaN, and one of them has an interval."""
+    found = False
+    for x in operands:
+        if isinstance(x, DeferredInterval) and x.is_pending:
+            found = True
+        elif x.interval is not None:
+            if x.interval.may_be_nan is not None:
+                return False
+            found = True
+    return found
+
+
+class _Operand:
+    """The parts of an operand."""
+
+    def __init__(self, x: Enclosure) -> None:
+        self.checks: tuple[Node, ...] = ()
+        self.cause: Part | None = None
+        if isinstance(x, DeferredInterval) and x.is_pending:
+            parts = x.parts
+            self.values, self.low, self.high, self.cause = (
+                parts.values,
+                parts.low,
+                parts.high,
+                parts.cause,
+            )
+            self.checks = parts.checks
+        elif isinstance(x, Deferred) and x.node.array is None:
+            self.values = self.low = self.high = x.node
+        else:
+            self.values, self.low, self.high = x.values, x.low, x.high
+            if x.interval is not None:
+                self.cause = _single(x.interval.cause)
+
+    @property
+    def is_exact(self) -> bool:
+        return self.cause is None
+
+
+def _single(cause: Array) -> Array:
+    return cause if any(cause.strides) or not cause.size else cause.reshape(-1)[:1]
+
+
+class Builder:
+    """Makes the nodes of one operation.
+
+    Args:
+        executor: the library.
+        operands: of FP32, or of the format of a cast.
+        threads: that share the work, at most.
+        again: evaluates the operation by numpy; it holds operands as `unheld` gives them.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        operands: Sequence[Enclosure],
+        threads: int,
+        again: Callable[[], Enclosure],
+    ) -> None:
+        self._executor, self._threads, self._again = executor, threads, again
+        pending = [x for x in operands if isinstance(x, DeferredInterval) and x.is_pending]
+        if count_steps([node for x in pending for node in x.parts.nodes()]) > _MOST_STEPS:
+            for x in pending:
+                x.parts.computed()
+        self._operands = [_Operand(x) for x in operands]
+        self._is_square = len(operands) == 2 and operands[0] is operands[1]
+        checks = dict.fromkeys(check for x in self._operands for check in x.checks)
+        self._checks: list[Node] = list(checks)
+
+    def elementwise(
+        self, operation: Operation, shape: tuple[int, ...], added: Added
+    ) -> DeferredInterval:
+        """An operation of `OPERATIONS` on FP32.
+
+        Args:
+            operation: the row.
+            shape: of the result.
+            added: by the operation.
+        """
+        name, given = operation.name, self._operands
+        node = functools.partial(self._node, shape=shape)
+        values = node(name, *(x.values for x in given))
+        if all(x.is_exact for x in given):
+            low = high = values
+        elif name == "abs" or (name == "mul" and self._is_square):
+            kind = "abs" if name == "abs" else "square"
+            low, high = (node(f"{kind}_{end}", given[0].low, given[0].high) for end in _ENDS)
+        elif name in _CORNERS:
+            a, b = given
+            low, high = (
+                node(f"{_CORNERS[name]}_{end}", a.low, a.high, b.low, b.high) for end in _ENDS
+            )
+        elif name in _FALLING:
+            low, high = node(name, given[0].high), node(name, given[0].low)
+        else:
+            paired = list(zip(given, operation.directions, strict=True))
+            low, high = (
+                node(name, *(x.low if rises * side > 0 else x.high for x, rises in paired))
+                for side in (1, -1)
+            )
+        self._check_operands(name)
+        inner = low, high
+        if added.ulps:
+            ends = [end for x in given for end in (x.low, x.high)]
+            suffix, beside = "2" if len(given) == 2 else "", ends
+            if operation.unrounded is not None:
+                stays = node(f"stays_{name}", *ends, low, dtype=np.dtype(np.uint8))
+                suffix, beside = "_unless", [stays]
+            by = _widening(operation, added.ulps)
+            low, high = (
+                node(f"{side}{suffix}", end, *beside, by)
+                for side, end in (("lower", low), ("higher", high))
+            )
+        if added.choices is not None:
+            for x in given:
+                if not self._is_checked("check_normal_ends", x.low, x.high):
+                    self._check("check_normal", x.low, x.high)
+        if added.choices is None:
+            self._check("check_ends", low, high)
+            cause = self._cause(low, high, added.width, added.cause)
+        else:
+            self._check("check_normal_ends", low, high)
+            cause = self._choices(inner, (low, high), added.choices)
+        return self._made(values, low, high, cause)
+
+    def cast(self, name: str, dtype: np.dtype[np.generic], *, names_choices: bool) -> Enclosure:
+        """A conversion of each end; where causes name choices, of numbers that none concerns."""
+        (x,) = self._operands
+        node = functools.partial(self._node, name, shape=x.values.shape, dtype=dtype)
+        values = node(x.values)
+        low, high = (values, values) if x.is_exact else (node(x.low), node(x.high))
+        cause: Part = np.zeros(1, _CAUSE) if x.cause is None else x.cause
+        if names_choices:
+            self._check(_CONCERNED[name], x.low, x.high)
+            if not x.is_exact:
+                is_wide = x.low.dtype == FP32.dtype
+                kind = "choices_if_open" if is_wide else "choices_if_open16"
+                cause = self._node(kind, cause, x.low, x.high, shape=x.low.shape, dtype=_CAUSE)
+        kind = "check_ends" if dtype.itemsize == FP32.dtype.itemsize else "check_codes"
+        self._check(kind, low, high)
+        return self._made(values, low, high, cause)
+
+    def rows(self, reduction: Callable[[Part], Node]) -> Enclosure | None:
+        """A reduction along rows; None where causes differ among elements."""
+        (x,) = self._operands
+        assert x.cause is not None
+        if x.cause.shape != (1,):
+            return None
+        values, low, high = (reduction(part) for part in (x.values, x.low, x.high))
+        self._check("check_ends", low, high)
+        return self._made(values, low, high, x.cause)
+
+    def _node(
+        self,
+        name: str,
+        *operands: Part,
+        shape: tuple[int, ...],
+        dtype: np.dtype[np.generic] = FP32.dtype,
+    ) -> Node:
+        return Node(self._executor, name, operands, shape, dtype, threads=self._threads)
+
+    def _is_checked(self, name: str, *operands: Part) -> bool:
+        """True if an operation before this one has made a check, or the program makes it."""
+        opcode = self._executor.opcodes[name]
+        return any(
+            x.opcode == opcode and all(map(operator.is_, x.operands, operands))
+            for x in self._checks
+            if x.array is None
+        )
+
+    def _check(self, name: str, *operands: Part) -> None:
+        shape = np.broadcast_shapes(*(x.shape for x in operands)) or (1,)
+        self._checks.append(
+            Node(
+                self._executor,
+                name,
+                operands,
+                shape,
+                np.dtype(np.uint8),
+                checks=True,
+                threads=self._threads,
+            )
+        )
+
+    def _check_operands(self, name: str) -> None:
+        last = self._operands[-1]
+        if last.is_exact:
+            return
+        if name in ("div", *_FALLING):
+            self._check("check_divisor", last.low, last.high)
+        if name in ("sqrt", "log", "rsqrt"):
+            self._check("check_domain", last.low)
+
+    def _cause(self, low: Node, high: Node, width: int, own: int) -> Part:
+        """Of several causes the wider interval's; see `BoundsCollector`."""
+        sources = [x for x in self._operands if x.cause is not None]
+        mine = np.array([own], _CAUSE)
+        if not sources:
+            return mine
+        if len(sources) == 1 and not width:
+            assert sources[0].cause is not None
+            return sources[0].cause
+        node = functools.partial(self._node, shape=low.shape)
+        claims: list[Part] = [self._claim(x, x.cause) for x in sources if x.cause is not None]
+        if width:
+            claims.append(np.array([width << 32 | 0xFFFF - own], _CLAIM))
+        whole = claims[0]
+        for each in claims[1:]:
+            whole = node("stronger", whole, each, dtype=_CLAIM)
+        return node("cause_of", whole, low, high, dtype=_CAUSE)
+
+    def _choices(self, inner: tuple[Part, Part], ends: tuple[Node, Node], own: int) -> Part:
+        """The choices of all operands, and those of an operation that moves ends by itself."""
+        node = functools.partial(self._node, shape=ends[0].shape, dtype=_CAUSE)
+        parts: list[Part] = [x.cause for x in self._operands if x.cause is not None]
+        if own and inner[0] is not ends[0]:
+            bits = np.array([own], _CAUSE)
+            parts.append(node("choices_of", inner[0], ends[0], inner[1], ends[1], bits))
+        if not parts:
+            return np.zeros(1, _CAUSE)
+        joined = functools.reduce(lambda one, other: node("all_choices", one, other), parts)
+        return node("choices_if_open", joined, *ends)
+
+    def _claim(self, x: _Operand, cause: Part) -> Node:
+        shape = np.broadcast_shapes(x.low.shape, cause.shape)
+        return self._node("claim", x.low, x.high, cause, shape=shape, dtype=_CLAIM)
+
+    def _made(self, values: Part, low: Part, high: Part, cause: Part) -> DeferredInterval:
+        return DeferredInterval(
+            _Parts(
+                values=values,
+                low=low,
+                high=high,
+                cause=cause,
+                checks=tuple(self._checks),
+                again=self._again,
+            )
+        )
+
+
+_ENDS: Final = ("low", "high")
+_CONCERNED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "bf16_of_fp32": "check_to_bf16",
+        "fp16_of_fp32": "check_to_fp16",
+        "fp32_of_bf16": "check_from_bf16",
+        "fp32_of_fp16": "check_from_fp16",
+    }
+)
+"""Of a conversion the check for numbers that a choice concerns; see `concerned`."""
+
+
+@functools.cache
+def _widening(operation: Operation, ulps: int) -> Array:
+    """The struct Widening in C++, as codes."""
+    limits = np.array([-np.inf, np.inf], np.float32)
+    if operation.settled is not None:
+        limits = np.array([_limit(operation, side) for side in (-1, 1)], np.float32)
+    return np.concatenate([np.array([ulps], np.int32), limits.view(np.int32)])
+
+
+def _limit(operation: Operation, side: int) -> float:
+    """The operand farthest from zero on a side whose result is not settled yet."""
+    assert operation.settled is not None
+    near, far = 0, int(np.float32(np.inf).view(np.int32))
+    while far - near > 1:
+        middle = (near + far) // 2
+        x = np.array([middle], np.int32).view(np.float32) * np.float32(side)
+        if operation.settled(x, FP32).any():
+            far = middle
+        else:
+            near = middle
+    return float(from_keys(np.array([near], np.int32), FP32)[0]) * side

@@ -1,0 +1,167 @@
+"""Operations on few elements: their programs are made once for each layout of operands, and kept.
+
+To make a program takes longer than to run it there. So such operations never wait for others, and
+equal ones differ by the addresses of their arrays alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+
+from simulator.arithmetic.interval import Enclosure, Interval
+from simulator.arithmetic.native.executor_library import Executor
+from simulator.arithmetic.native.interval_nodes import (
+    IS_OPEN,
+    NEEDS_CARE,
+    Added,
+    Builder,
+    Part,
+)
+from simulator.arithmetic.native.node_program import KeptProgram, Node
+from simulator.arithmetic.operation import Array, Operation
+from simulator.arithmetic.reduction_order import Tiles
+from simulator.numbers.formats import FP32, Format
+
+FEW_ELEMS: Final = 1 << 12
+"""Of each operand and of the result."""
+_MOST_KEPT: Final = 1 << 10
+_Shapes = tuple[tuple[int, ...], ...]
+
+
+class _Kept:
+    """The programs of one kind, by all that decides them."""
+
+    def __init__(self) -> None:
+        self._programs: dict[tuple[object, ...], KeptProgram] = {}
+
+    def run(
+        self,
+        key: tuple[object, ...],
+        given: Sequence[Array],
+        make: Callable[[], Sequence[Part]],
+    ) -> tuple[list[Array], int] | None:
+        """Run a program; see `KeptProgram.run`. None where none can be kept.
+
+        Args:
+            key: decides the program, for arrays of these shapes.
+            given: different arrays.
+            make: gives the nodes of the program, and arrays among its results.
+        """
+        program = self._programs.get(key)
+        if program is None:
+            program = KeptProgram(make(), given)
+            if len(self._programs) >= _MOST_KEPT:
+                self._programs.clear()
+            self._programs[key] = program
+        return program.run(given) if program.depends_on_addresses else None
+
+
+_UNUSED: Final = Enclosure(values=np.empty(0, np.float32))
+_VALUES: Final = _Kept()
+_INTERVALS: Final = _Kept()
+
+
+def are_few(shape: tuple[int, ...], operands: Sequence[Enclosure]) -> bool:
+    """True if a result and operands that are there have few elements, side by side."""
+    if math.prod(shape) > FEW_ELEMS:
+        return False
+    return not any(x.is_pending or not _lie_together(x.values) for x in operands)
+
+
+def _lie_together(array: Array) -> bool:
+    flags = array.flags
+    return (
+        0 < array.size <= FEW_ELEMS
+        and flags.c_contiguous
+        and flags.aligned
+        and array.dtype.isnative
+    )
+
+
+def values_of(
+    executor: Executor,
+    operation: Operation,
+    operands: Sequence[Enclosure],
+    fmt: Format,
+    shape: tuple[int, ...],
+    make: Callable[[Sequence[Array]], Node],
+    *,
+    tiles: Tiles | None = None,
+) -> Array | None:
+    """The values of an elementwise operation or a reduction; None where no program is kept of it.
+
+    Args:
+        executor, operation, fmt, shape: as for `node_of`.
+        operands: as `are_few` wants them.
+        make: gives the node.
+        tiles: of a sum.
+    """
+    given = [x.values for x in operands]
+    shapes = tuple([array.shape for array in given])
+    if fmt is not FP32 and any(each != shape for each in shapes):
+        return None  # a part of it would be computed by itself
+    is_square = len(given) > 1 and given[1] is given[0]
+    if len(given) > 2 and len(set(map(id, given))) + is_square < len(given):
+        return None
+    key = (executor, operation, fmt, shape, shapes, is_square, tiles)
+    distinct = given[1:] if is_square else given
+    found = _VALUES.run(key, distinct, lambda: [make(given)])
+    return None if found is None else found[0][0]
+
+
+def interval_of(
+    executor: Executor,
+    operation: Operation,
+    operands: Sequence[Enclosure],
+    shape: tuple[int, ...],
+    added: Added,
+) -> Enclosure | None:
+    """An operation on intervals of FP32; None where its rules do not cover it.
+
+    Args:
+        executor, operation, shape, added: as for `operation_nodes.interval_of`.
+        operands: as `are_few` wants them, of no possible NaN.
+    """
+    is_square = len(operands) > 1 and operands[1] is operands[0]
+    given: list[Array] = []
+    layout: list[object] = []
+    taken: list[Enclosure] = []
+    for x in operands[1:] if is_square else operands:
+        given.append(x.values)
+        if x.interval is None:
+            layout.append((x.values.shape, None))
+            taken.append(x)
+            continue
+        low, high, causes = x.interval.low, x.interval.high, x.interval.cause
+        if not any(causes.strides):
+            causes = causes.reshape(-1)[:1].copy()
+        ends = (low, high, causes)
+        if x.values.shape != shape or not all(map(_lie_together, ends)):
+            return None
+        given.extend(ends)
+        layout.append((shape, causes.shape))
+        held = Interval(low=low, high=high, may_be_nan=None, cause=causes)
+        taken.append(Enclosure(values=x.values, interval=held))
+    if is_square:
+        taken *= 2
+    if len({id(array) for array in given}) < len(given):
+        return None
+
+    def make() -> Sequence[Part]:
+        builder = Builder(executor, taken, 1, lambda: _UNUSED)
+        parts = builder.elementwise(operation, shape, added).parts
+        return (parts.values, parts.low, parts.high, parts.cause, *parts.checks)
+
+    key = (executor, operation, shape, *layout, is_square, added)
+    found = _INTERVALS.run(key, given, make)
+    if found is None or found[1] & NEEDS_CARE:
+        return None
+    (values, low, high, causes), findings = found
+    if not findings & IS_OPEN:
+        return Enclosure(values=values)
+    interval = Interval(low=low, high=high, may_be_nan=None, cause=np.broadcast_to(causes, shape))
+    return Enclosure(values=values, interval=interval)

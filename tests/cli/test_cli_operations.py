@@ -1,0 +1,47 @@
+"""`pypto-cast operations`: the table of operations, and the facts of one."""
+
+from __future__ import annotations
+
+import pytest
+from support.environment.command import Command, command
+
+from pypto_cast.operations.operation_rows import ROWS
+
+__all__ = ["command"]  # fixtures
+
+
+def test_every_operation_is_listed(command: Command) -> None:
+    found = command("operations", "--json").json
+    assert [each["name"] for each in found["operations"]] == sorted(ROWS)
+    assert found["count"] == len(ROWS)
+    (exp,) = (each for each in found["operations"] if each["name"] == "exp")
+    assert exp["dtypes"] == {"A2/A3": ["DT_FP32", "DT_FP16", "DT_BF16"]}
+    assert exp["fidelity"] == "bounded"
+
+
+def test_one_operation_has_its_facts(command: Command) -> None:
+    found = command("operations", "sqrt", "--json").json
+    special = {"0.0": "0.0", "-0.0": "-0.0", "inf": "inf", "-inf": "nan", "nan": "nan"}
+    assert special.items() <= found["special_values"].items()
+    assert [each["release"] for each in found["dtypes"]] == ["0.2.0", "head"]
+    (part,) = found["bounds"]
+    assert (part["part"], "FP32" in part["bound"]) == ("sqrt", True)
+    assert part["source"]
+    text = command("operations", "sqrt").out
+    assert "special values" in text
+    assert "-inf: nan" in text
+
+
+def test_a_release_that_lacks_it_accepts_nothing(command: Command) -> None:
+    found = command("operations", "tanh", "--json").json
+    by_release = {each["release"]: each["dtypes"] for each in found["dtypes"]}
+    assert by_release == {"0.2.0": [], "head": ["DT_FP32", "DT_FP16", "DT_BF16"]}
+
+
+@pytest.mark.parametrize("name", sorted(ROWS))
+def test_every_operation_has_a_report(command: Command, name: str) -> None:
+    assert command("operations", name).code == 0
+
+
+def test_a_typing_error_names_the_nearest(command: Command) -> None:
+    assert "did you mean 'softmax'?" in command("operations", "sofmax").error

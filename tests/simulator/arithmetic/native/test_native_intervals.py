@@ -1,0 +1,273 @@
+"""Intervals of the native executor: those of numpy, in every code, flag and cause."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from support.arithmetic.native_executor import LEVELS, at, operands, same_codes
+from support.numbers.codes import SEED
+
+from pypto_cast.operations.reduction_functions import joins
+from simulator.arithmetic import DEFAULT, IEEE, OPERATIONS, Enclosure, Tiles, evaluate, reduce
+from simulator.arithmetic.casts import cast
+from simulator.arithmetic.interval import Interval
+from simulator.arithmetic.native import executor_library, interval_nodes, small_programs
+from simulator.arithmetic.native.interval_nodes import DeferredInterval
+from simulator.arithmetic.native.operation_nodes import deferring
+from simulator.arithmetic.reduction import sum_of_tiles
+from simulator.arithmetic.trust import NAMING_CHOICES
+from simulator.numbers.convert import INF_NAN, Conversion
+from simulator.numbers.formats import BF16, FP16, FP32
+from simulator.numbers.rounding import RoundMode
+
+TRUSTS = {"default": DEFAULT, "ieee": IEEE}
+UNARY = sorted(n for n in interval_nodes.OPERATIONS if OPERATIONS[n].operands == 1)
+BINARY = sorted(n for n in interval_nodes.OPERATIONS if OPERATIONS[n].operands == 2)
+Case = tuple[Enclosure, ...]
+
+
+def enclosure(ends: Any, cause: Any, *, closed: int = 3) -> Enclosure:
+    """The least, any and the greatest of three arrays; each so many-th element is certain."""
+    codes = np.stack(ends).view(np.int32)
+    keys = np.sort(codes ^ ((codes >> 31) & 0x7FFFFFFF), axis=0)
+    low, values, high = (keys ^ ((keys >> 31) & 0x7FFFFFFF)).view(np.float32)
+    low, high = low.copy(), high.copy()
+    low.reshape(-1)[::closed] = high.reshape(-1)[::closed] = values.reshape(-1)[::closed]
+    is_nan = np.isnan(low) | np.isnan(high)
+    low, values, high = (np.where(is_nan, np.float32(1), x) for x in (low, values, high))
+    held = Interval(low=low, high=high, may_be_nan=None, cause=np.broadcast_to(cause, low.shape))
+    return Enclosure(values=values, interval=held)
+
+
+def common(rng: Any, shape: tuple[int, ...], cause: Any, *, positive: bool = False) -> Enclosure:
+    """Common numbers, some codes apart, with zeros among them."""
+    values = (rng.standard_normal(shape) * 4).astype(np.float32)
+    values = np.abs(values) + np.float32(0.01) if positive else values
+    values.reshape(-1)[::97] = 1.0 if positive else 0.0
+    steps = rng.integers(0, 4, shape).astype(np.int32)
+    low, high = ((values.view(np.int32) + side * steps).view(np.float32) for side in (-1, 1))
+    low, high = (np.where(values == 0, values, end) for end in (low, high))
+    return enclosure((low, values, high), cause)
+
+
+def same(found: Enclosure, expected: Enclosure, named: object) -> None:
+    same_codes(found.values, expected.values, named)
+    assert (found.interval is None) == (expected.interval is None), named
+    if found.interval is None or expected.interval is None:
+        return
+    same_codes(found.low, expected.low, named)
+    same_codes(found.high, expected.high, named)
+    flags = [x.interval.may_be_nan for x in (found, expected) if x.interval is not None]
+    none = np.zeros(found.shape, np.bool_)
+    one, other = (none if flag is None else flag for flag in flags)
+    same_codes(one, other, named)
+    is_open = ~expected.certain()
+    same_codes(found.interval.cause[is_open], expected.interval.cause[is_open], named)
+
+
+def at_level(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    executor = at(level)
+    monkeypatch.setattr(executor_library, "find", lambda: executor)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("trust", TRUSTS.values(), ids=list(TRUSTS))
+@pytest.mark.parametrize("name", [*UNARY, *BINARY])
+def test_operations(name: str, trust: Any, level: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    at_level(level, monkeypatch)
+    row, rng = OPERATIONS[name], np.random.default_rng(SEED)
+    any_codes, others, third = operands(FP32, 3000)
+    wild = enclosure((any_codes, others, third), np.uint16(3))
+    point = Enclosure(values=any_codes)
+    causes = rng.integers(0, 9, (60, 70)).astype(np.uint16)
+    tame = [common(rng, (60, 70), causes), common(rng, (60, 1), np.uint16(2), positive=True)]
+    tame += [common(rng, (60, 70), np.uint16(8), positive=True), Enclosure(values=tame[0].values)]
+    far = np.linspace(-200, 200, 4200, dtype=np.float32).reshape(60, 70)
+    tame.append(enclosure((far - 1, far, far + np.float32(0.5)), np.uint16(4)))
+    given: list[Case] = [(wild,), (point,), *((x,) for x in tame)]
+    if row.operands == 2:
+        given = [(wild, point), (point, wild), (wild, wild), *itertools.product(tame, tame)]
+    covered = 0
+    for case in given:
+        expected = evaluate(row, case, FP32, trust=trust, cause=5, engine="numpy")
+        same(evaluate(row, case, FP32, trust=trust, cause=5), expected, name)
+        with deferring():
+            found = evaluate(row, case, FP32, trust=trust, cause=5)
+            if isinstance(found, DeferredInterval):
+                found.parts.computed()
+                covered += not found.parts.fell_back
+            same(found, expected, name)
+    # The rules of the executor are used, not numpy's each time.
+    assert covered > 0 or (row.bound is not None and trust is IEEE and row.operands == 1)
+
+
+def by_choices(shape: tuple[int, ...], rng: Any, *, positive: bool = False) -> Enclosure:
+    """Common numbers whose causes are bits of choices, also where they are certain."""
+    x = common(rng, shape, rng.integers(0, 1 << 13, shape).astype(np.uint16), positive=positive)
+    few = np.round(x.values * 2) / 2  # whose sums and products are exact
+    exact = few.reshape(-1)[::5]
+    assert x.interval is not None
+    for array in (x.values, x.interval.low, x.interval.high):
+        array.reshape(-1)[::5] = np.where(exact == 0, 1, exact)
+    return x
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("name", [*UNARY, *BINARY])
+def test_operations_by_documents(name: str, level: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Causes are all choices that would close an element; subnormal numbers are numpy's."""
+    at_level(level, monkeypatch)
+    row, rng = OPERATIONS[name], np.random.default_rng(SEED)
+    wild = enclosure(operands(FP32, 3000), np.uint16(3))
+    tame = [by_choices((60, 70), rng), by_choices((60, 1), rng, positive=True)]
+    tame += [by_choices((60, 70), rng, positive=True), Enclosure(values=tame[0].values)]
+    tame.append(Enclosure(values=np.round(tame[2].values * 4) + np.float32(1)))
+    beyond = [x + np.float32(2) for x in (tame[2].low, tame[2].values, tame[2].high)]
+    tame.append(enclosure(beyond, np.uint16(6)))
+    given: list[Case] = [(wild,), *((x,) for x in tame)]
+    if row.operands == 2:
+        given = [(wild, wild), *itertools.product(tame, tame)]
+    covered = 0
+    for case, is_small in itertools.product(given, (False, True)):
+        if is_small:
+            case = tuple(x[:2].map(np.ascontiguousarray) for x in case)
+        expected = evaluate(row, case, FP32, trust=NAMING_CHOICES, engine="numpy")
+        same(evaluate(row, case, FP32, trust=NAMING_CHOICES), expected, name)
+        with deferring():
+            found = evaluate(row, case, FP32, trust=NAMING_CHOICES)
+            if isinstance(found, DeferredInterval):
+                found.parts.computed()
+                covered += not found.parts.fell_back
+            same(found, expected, name)
+    assert covered > 0
+
+
+@pytest.mark.parametrize("fmt", [FP16, BF16], ids=str)
+def test_casts_by_documents(fmt: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers that no rule of casts concerns are converted natively, the others by numpy."""
+    at("baseline")
+    monkeypatch.setattr(small_programs, "FEW_ELEMS", 0)
+    rng = np.random.default_rng(SEED)
+    there, back = (
+        (Conversion(src=src, dst=dst, mode=RoundMode.RINT, policy=INF_NAN),)
+        for src, dst in ((FP32, fmt), (fmt, FP32))
+    )
+    tame = by_choices((40, 50), rng, positive=True)
+    wide = evaluate(OPERATIONS["mul"], (tame, Enclosure(values=np.float32([1.001]))), FP32)
+    edges = [2**-126, 2**-14, 2**-24, 65504, 65519.99, 65520, 3.3895314e38, 3.4e38, np.inf, np.nan]
+    edges = [*edges, 0, 1e-39, -0.0, -65504, -(2.0**-14), -65520]
+    near = [np.nextafter(np.float32(x), np.float32(side)) for x in edges for side in (-9, 9)]
+    single = [np.full((40, 50), x, np.float32) for x in (*edges, *near)]
+    given = [tame, wide, Enclosure(values=tame.values), *(Enclosure(values=x) for x in single)]
+    natively = 0
+    for x in given:
+        expected = cast(there, x, trust=NAMING_CHOICES, engine="numpy")
+        again = cast(back, expected, trust=NAMING_CHOICES, engine="numpy")
+        with deferring():
+            found = cast(there, x, trust=NAMING_CHOICES)
+            assert isinstance(found, DeferredInterval)
+            same(cast(back, found, trust=NAMING_CHOICES), again, x.values.flat[0])
+            same(found, expected, x.values.flat[0])
+            natively += not found.parts.fell_back
+    assert 3 < natively < len(given)
+
+
+@pytest.mark.parametrize("fmt", [FP16, BF16], ids=str)
+def test_casts(fmt: Any) -> None:
+    at("baseline")
+    rng = np.random.default_rng(SEED)
+    x = common(rng, (40, 50), rng.integers(0, 9, (40, 50)).astype(np.uint16))
+    wild = enclosure(operands(FP32, 3000), np.uint16(2))
+    there, back = (
+        (Conversion(src=src, dst=dst, mode=RoundMode.RINT, policy=INF_NAN),)
+        for src, dst in ((FP32, fmt), (fmt, FP32))
+    )
+    for given in (x, wild):
+        expected = cast(there, given, engine="numpy")
+        wide = cast(back, expected, engine="numpy")
+        with deferring():
+            found = cast(there, given)
+            assert isinstance(found, DeferredInterval)
+            same(cast(back, found), wide, fmt)
+            same(found, expected, fmt)
+
+
+@pytest.mark.parametrize("name", ["amax", "amin", "sum"])
+def test_reductions(name: str) -> None:
+    at("baseline")
+    rng = np.random.default_rng(SEED)
+    row = OPERATIONS[name]
+    for columns in (1, 7, 64, 200, 1000):
+        mixed = rng.integers(0, 9, (20, columns)).astype(np.uint16)
+        infinite = common(rng, (20, columns), np.uint16(1))
+        assert infinite.interval is not None
+        infinite.interval.high[3] = np.inf
+        for x in (common(rng, (20, columns), np.uint16(3)), common(rng, (20, columns), mixed)):
+            expected = reduce(row, x, FP32, axis=-1, cause=5, engine="numpy")
+            same(reduce(row, x, FP32, axis=-1, cause=5), expected, (name, columns))
+            with deferring():
+                same(reduce(row, x, FP32, axis=-1, cause=5), expected, (name, columns))
+        expected = reduce(row, infinite, FP32, axis=-1, engine="numpy")
+        same(reduce(row, infinite, FP32, axis=-1), expected, (name, columns))
+
+
+def test_sums_of_tiles() -> None:
+    """Both ends are added in the order of the values."""
+    at("baseline")
+    rng = np.random.default_rng(SEED)
+    x = common(rng, (20, 300), np.uint16(3))
+    tiles = Tiles(extent=64, joins=joins(5))
+
+    def by_numpy(_: Enclosure) -> Enclosure:
+        raise AssertionError("all ends are finite")
+
+    found = sum_of_tiles(x, tiles, FP32, by_numpy=by_numpy)
+    assert found is not None
+    for part in ("values", "low", "high"):
+        given = Enclosure(values=getattr(x, part))
+        expected = sum_of_tiles(given, tiles, FP32, by_numpy=by_numpy)
+        assert expected is not None
+        same_codes(getattr(found, part), expected.values, part)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("few", [0, small_programs.FEW_ELEMS], ids=["all wait", "large ones wait"])
+@pytest.mark.parametrize("trust", [DEFAULT, NAMING_CHOICES], ids=["default", "by documents"])
+def test_programs(
+    seed: int, threads: int, few: int, trust: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many operations wait together; some meet infinities, NaN and divisors around zero."""
+    at("baseline")
+    monkeypatch.setattr(small_programs, "FEW_ELEMS", few)
+    rng = np.random.default_rng(SEED + seed)
+    names = [*UNARY, *BINARY, "sum", "amax", "floor", "lt"]
+    shapes = ((6, 10, 33), (6, 10, 1), (10, 33), (1,))
+    given = [common(rng, s, np.uint16(k), positive=k % 2 == 0) for k, s in enumerate(shapes)]
+    given.append(Enclosure(values=np.linspace(0.1, 3, 33, dtype=np.float32)))
+    steps = [(str(rng.choice(names)), rng.integers(0, 1000, 2)) for _ in range(24)]
+
+    def run(engine: Any) -> list[Enclosure]:
+        held = list(given)
+        for place, (name, which) in enumerate(steps):
+            row = OPERATIONS[name]
+            taken = [held[k % len(held)] for k in which]
+            how = {"trust": trust, "cause": 10 + place, "engine": engine, "threads": threads}
+            if name in ("sum", "amax"):
+                found = reduce(row, taken[0], FP32, axis=len(taken[0].shape) - 1, **how)
+            else:
+                found = evaluate(row, taken[: row.operands], FP32, **how)
+            if not row.gives_truth:
+                held.append(found)
+        return held
+
+    expected = run("numpy")
+    with deferring():
+        found = run("auto")
+        for k in rng.permutation(len(found))[:8]:
+            same(found[k], expected[k], steps)
+    for one, other in zip(found, expected, strict=True):
+        same(one, other, steps)

@@ -1,0 +1,204 @@
+"""The native executor gives numpy's bits: every operation, alone and in programs of several."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from support.arithmetic.native_executor import (
+    FORMATS,
+    LEVELS,
+    by_numpy,
+    cases,
+    operands,
+    rows_to_sum,
+    same_codes,
+)
+from support.arithmetic.native_executor import at as executor_at
+from support.numbers.codes import SEED
+
+from pypto_cast.operations.reduction_functions import joins
+from simulator.arithmetic import OPERATIONS, Enclosure, Tiles, evaluate, reduce
+from simulator.arithmetic.computed import native_node
+from simulator.arithmetic.elementary import HARD_OPERANDS, to_odd
+from simulator.arithmetic.native import small_programs
+from simulator.arithmetic.native.node_program import Deferred, Node
+from simulator.arithmetic.native.operation_nodes import deferring, has_function, row_node
+from simulator.arithmetic.operation import IntervalRule
+from simulator.arithmetic.trust import EXACT
+from simulator.numbers.convert import INF_NAN, Conversion, codes_of, values_of
+from simulator.numbers.formats import BF16, FP16, FP32, FloatFormat, IntFormat
+from simulator.numbers.rounding import RoundMode
+
+LENGTHS = (1, 2, 3, 7, 63, 64, 65, 100, 127, 128, 129, 191, 192, 200, 320, 448, 513, 4096, 5000)
+at_levels = pytest.mark.parametrize("level", LEVELS)
+
+
+@at_levels
+@pytest.mark.parametrize("fmt", FORMATS, ids=str)
+def test_operations(level: str, fmt: FloatFormat) -> None:
+    executor = executor_at(level)
+    tried = 0
+    for operation in OPERATIONS.values():
+        if operation.rule is IntervalRule.FOLD or fmt not in operation.formats:
+            continue
+        if has_function(executor, operation, fmt, True):
+            tried += 1
+            for given in cases(operation, fmt):
+                expected = by_numpy(operation, given, fmt)
+                node = native_node(executor, operation, given, fmt, expected.shape)
+                same_codes(node.computed(), expected, operation.name)
+    assert tried == 26
+
+
+@at_levels
+@pytest.mark.parametrize("exact", HARD_OPERANDS, ids=lambda exact: str(exact.__name__))
+def test_hard_operands(level: str, exact: Any) -> None:
+    name = {"scaled_exp": "exp", "scaled_log": "log"}[exact.__name__]
+    given = np.array(HARD_OPERANDS[exact], np.uint32).view(np.float32)
+    expected = np.array([to_odd(exact, x) for x in given.tolist()]).astype(np.float32)
+    node = native_node(executor_at(level), OPERATIONS[name], [given], FP32, given.shape)
+    same_codes(node.computed(), expected, name)
+
+
+@at_levels
+@pytest.mark.parametrize("fmt", [FP16, BF16], ids=str)
+def test_casts(level: str, fmt: FloatFormat) -> None:
+    executor = executor_at(level)
+    name = str(fmt).lower()
+    numbers = operands(FP32)[0]
+    every = np.arange(1 << 16).astype(np.uint16)
+    for src, dst, codes in ((FP32, fmt, codes_of(numbers, FP32)), (fmt, FP32, every)):
+        expected = Conversion(src=src, dst=dst, mode=RoundMode.RINT, policy=INF_NAN)
+        step = f"{name}_of_fp32" if dst is fmt else f"fp32_of_{name}"
+        given = values_of(codes, src)
+        found = Node(executor, step, [given], given.shape, dst.dtype).computed()
+        same_codes(codes_of(found, dst), expected.reference(codes), step)
+
+
+@at_levels
+@pytest.mark.parametrize("name", ["amax", "amin", "sum"])
+def test_reductions(level: str, name: str) -> None:
+    executor = executor_at(level)
+    for length in LENGTHS:
+        rows = rows_to_sum(length)
+        expected = reduce(
+            OPERATIONS[name], Enclosure(values=rows), FP32, axis=-1, trust=EXACT, engine="numpy"
+        )
+        found = row_node(executor, name, rows, None, 1).computed()
+        same_codes(found, expected.values, (name, length))
+        same_codes(
+            row_node(executor, name, rows[:, ::-1], None, 1).computed()[:1],
+            reduce(
+                OPERATIONS[name],
+                Enclosure(values=rows[:1, ::-1].copy()),
+                FP32,
+                axis=-1,
+                trust=EXACT,
+                engine="numpy",
+            ).values,
+            (name, length),
+        )
+
+
+@at_levels
+def test_sums_of_tiles(level: str) -> None:
+    """Tiles are added one by one, then the first is summed; the last one may be short."""
+    executor = executor_at(level)
+    for length, extent in itertools.product((5, 64, 200, 1000), (8, 64, 72, 512)):
+        rows, count = rows_to_sum(length), -(-length // extent)
+        tiles = [rows[:, k * extent : (k + 1) * extent].copy() for k in range(count)]
+        with np.errstate(all="ignore"):
+            for to, of in joins(count):
+                tiles[to][:, : tiles[of].shape[1]] += tiles[of]
+        expected = reduce(
+            OPERATIONS["sum"],
+            Enclosure(values=tiles[0]),
+            FP32,
+            axis=-1,
+            trust=EXACT,
+            engine="numpy",
+        )
+        order = Tiles(extent=extent, joins=joins(count))
+        found = row_node(executor, "sum", rows, order, 1).computed()
+        same_codes(found, expected.values, (length, extent))
+
+
+@pytest.mark.parametrize("few", [0, small_programs.FEW_ELEMS], ids=["all wait", "large ones wait"])
+@pytest.mark.parametrize("columns", [1, 5, 64, 700])
+def test_programs(columns: int, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operations that wait give the bits of operations one by one, in any order of reading."""
+    executor_at("baseline")
+    monkeypatch.setattr(small_programs, "FEW_ELEMS", few)
+    rng = np.random.default_rng(SEED + columns)
+    names = [
+        row.name
+        for row in OPERATIONS.values()
+        if FP32 in row.formats and not (row.gives_truth or row.copies)
+    ]
+    for _ in range(20):
+        shapes = [(3, 40, columns), (3, 40, 1), (1, 40, columns), (columns,), (1,)]
+        given = [
+            Enclosure(values=(rng.standard_normal(shape) * 4).astype(np.float32))
+            for shape in shapes
+        ]
+        steps = [(str(rng.choice(names)), rng.integers(0, 1000, 3)) for _ in range(25)]
+
+        def run(engine: str, steps: list = steps, given: list = given) -> list[Enclosure]:
+            held = list(given)
+            for name, which in steps:
+                row = OPERATIONS[name]
+                taken = [held[k % len(held)] for k in which]
+                if row.rule is IntervalRule.FOLD:
+                    axis = len(taken[0].shape) - 1
+                    found = reduce(row, taken[0], FP32, axis=axis, trust=EXACT, engine=engine)
+                else:
+                    found = evaluate(row, taken[: row.operands], FP32, trust=EXACT, engine=engine)
+                held.append(found)
+            return held
+
+        expected = run("numpy")
+        with deferring():
+            found = run("auto")
+            dropped = rng.permutation(len(found))
+            for k in dropped[:6]:
+                same_codes(found[k].values, expected[k].values, steps)
+            for k in dropped[6:20]:
+                if k >= len(given):
+                    found[k] = expected[k]
+        for one, other in zip(found, expected, strict=True):
+            same_codes(one.values, other.values, steps)
+
+
+def test_intermediate_results_are_computed_only_if_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    executor_at("baseline")
+    x = Enclosure(values=np.linspace(-4, 4, 3000, dtype=np.float32).reshape(10, 300))
+    monkeypatch.setattr(small_programs, "FEW_ELEMS", 0)
+    with deferring():
+        between = evaluate(OPERATIONS["exp"], [x], FP32, trust=EXACT)
+        assert isinstance(between, Deferred)
+        node = between.node
+        total = reduce(OPERATIONS["sum"], between, FP32, axis=-1, trust=EXACT)
+        del between
+        assert total.shape == (10, 1)
+        assert total.dtype == np.float32
+        total.values  # noqa: B018
+        assert node.array is None
+        held = evaluate(OPERATIONS["exp"], [x], FP32, trust=EXACT)
+        last = evaluate(OPERATIONS["neg"], [held], FP32, trust=EXACT)
+        last.values  # noqa: B018
+        assert isinstance(held, Deferred)
+        assert held.node.array is not None
+    assert isinstance(evaluate(OPERATIONS["neg"], [x], FP32, trust=EXACT), Enclosure)
+
+
+def test_formats_and_modes_without_a_function_are_numpy_s() -> None:
+    executor = executor_at("baseline")
+    for row in OPERATIONS.values():
+        for fmt in row.formats:
+            if isinstance(fmt, IntFormat) or fmt not in FORMATS:
+                assert not has_function(executor, row, fmt, True)
+    assert not has_function(executor, OPERATIONS["add"], FP16, False)
+    assert has_function(executor, OPERATIONS["add"], FP32, False)
