@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import types
@@ -58,17 +59,21 @@ def check_fields(part: Any) -> None:
         TypeError: names class and field.
     """
     made_of: Any = type(part)
-    for name, kind, is_fit in _field_tests(made_of):
+    for name, kind, default, is_fit in _field_tests(made_of):
         value = getattr(part, name)
-        if not is_fit(value):
+        if value is not default and not is_fit(value):
             where = f"{made_of.__name__}.{name}"
             raise TypeError(f"{where}: {_wanted(kind)} is wanted, not {shown(value)}")
 
 
 @functools.cache
-def _field_tests(part: type) -> Sequence[tuple[str, Any, Callable[[object], bool]]]:
-    """Name, annotation and test of each field of a class, which take long to resolve."""
-    return [(name, kind, fits(kind)) for name, kind in typing.get_type_hints(part).items()]
+def _field_tests(part: Any) -> Sequence[tuple[str, Any, Any, Callable[[object], bool]]]:
+    """Name, annotation, default and test of each field of a class, which take long to resolve."""
+    kinds = typing.get_type_hints(part)
+    return [
+        (each.name, kinds[each.name], each.default, fits(kinds[each.name]))
+        for each in dataclasses.fields(part)
+    ]
 
 
 @functools.cache
