@@ -28,7 +28,8 @@ from ascend_kernels.schedule.scalars import MAX_NESTED, Scalar, check_operands
 from simulator.machine.tile_opcodes import TILE_OPCODES
 
 CORES: Final = ("AIV", "AIC", "HUB")
-_SCALAR_TESTS: Final = tuple(map(fits, (int, str, tuple)))
+_is_whole: Final = fits(int)
+_SCALAR_TESTS: Final = (_is_whole, *map(fits, (str, tuple)))
 
 
 def check_parameters(parameters: Sequence[Parameter]) -> None:
@@ -154,27 +155,32 @@ def check_body(body: Body, leaves: Sequence[Leaf]) -> None:
             lies_in, steps = held[lies_in.alias], steps + 1
         if steps > len(held):
             raise ValueError(f"{where}: it lies in the memory of {temporary.alias}, in a circle")
+    copied: dict[int, list[int]] = {}
     for place, task in enumerate(body.tasks):
         where = f"{body.name}, task {place}"
         if not all(place < each < len(body.tasks) for each in task.successors):
             raise ValueError(f"{where}: its successors, {task.successors}, do not follow it")
-        _check_task(task, leaves, where)
+        _check_task(task, leaves, copied, where)
 
 
-def _check_task(task: Task, leaves: Sequence[Leaf], where: str) -> None:
+def _check_task(
+    task: Task, leaves: Sequence[Leaf], copied: dict[int, list[int]], where: str
+) -> None:
+    """Of each leaf, the accesses of its copies are kept for the tasks behind."""
     for access in task.accesses:
         _check_scalars((*access.offset, *access.shape), where)
     if task.leaf is None:
         return
     if not 0 <= task.leaf < len(leaves):
         raise ValueError(f"{where}: leaf {task.leaf} of {len(leaves)}")
-    for operand in chain.from_iterable(map(_operands, leaves[task.leaf].operations)):
-        if operand.access is None:
-            continue
-        if not 0 <= operand.access < len(task.accesses):
-            raise ValueError(f"{where}: access {operand.access} of {len(task.accesses)}")
-        if not task.accesses[operand.access].offset:
-            raise ValueError(f"{where}: access {operand.access} has no offset")
+    if task.leaf not in copied:
+        operands = chain.from_iterable(map(_operands, leaves[task.leaf].operations))
+        copied[task.leaf] = [each.access for each in operands if each.access is not None]
+    for place in copied[task.leaf]:
+        if not 0 <= place < len(task.accesses):
+            raise ValueError(f"{where}: access {place} of {len(task.accesses)}")
+        if not task.accesses[place].offset:
+            raise ValueError(f"{where}: access {place} has no offset")
 
 
 def check_steps(steps: Iterable[ControlStep], bodies: int) -> None:
@@ -201,7 +207,7 @@ def check_steps(steps: Iterable[ControlStep], bodies: int) -> None:
 
 
 def _check_scalars(scalars: Scalars, where: str) -> None:
-    level: list[Scalar] = list(scalars)
+    level: list[Scalar] = [each for each in scalars if not _is_whole(each)]
     for _ in range(MAX_NESTED):
         for each in level:
             if not any(is_fit(each) for is_fit in _SCALAR_TESTS):

@@ -353,6 +353,7 @@ def numbers_read(bodies: Sequence[Body], steps: Sequence[ControlStep]) -> dict[s
         for task in body.tasks
         for access in task.accesses
         for each in (*access.offset, *access.shape)
+        if not isinstance(each, int)
     ]
     waiting = list(steps)
     while waiting:

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy.typing as npt
@@ -222,7 +223,9 @@ def _issued(task: Task, leaves: Sequence[PlannedLeaf]) -> Task:
         return task
     copies = leaves[task.leaf].copies
     given = sum(len(each.offset) > 0 for each in task.accesses)
-    moved = (_access(copy, task) for copy in copies)
+    moved = tuple(_access(copy, task) for copy in copies)
+    if moved == task.accesses[:given]:
+        return task
     return replace(task, accesses=(*moved, *task.accesses[given:]))
 
 
@@ -247,15 +250,19 @@ def _parameters(
 
     read, written = (
         {
-            memory(task.accesses[each.access].tensor)
+            memory(task.accesses[access].tensor)
             for body in tiled.bodies
             for task in body.tasks
             if task.leaf is not None
-            for operation in tiled.leaves[task.leaf].operations
-            for each in (operation.inputs if is_read else operation.outputs)
-            if each.access is not None
+            for access in of_leaf[task.leaf]
         }
-        for is_read in (True, False)
+        for of_leaf in (
+            [
+                {x.access for each in leaf.operations for x in ends(each) if x.access is not None}
+                for leaf in tiled.leaves
+            ]
+            for ends in (attrgetter("inputs"), attrgetter("outputs"))
+        )
     )
     return tuple(
         Parameter(

@@ -180,7 +180,7 @@ class _Rows:
             start = offset[self.axis]
             assert isinstance(start, int)
             offset[self.axis] = start + rows * self.step
-            return replace(access, offset=tuple(offset))
+            return Access(tensor=access.tensor, offset=tuple(offset), shape=access.shape)
 
         if not rows:
             return task
