@@ -15,7 +15,6 @@ from typing import Final
 
 from ascend_kernels.schedule.planner.tiles.tile_graph import (
     Memory,
-    Node,
     TileGraph,
     latency_cycles,
     producers,
@@ -28,17 +27,6 @@ FEW_CYCLES: Final = 512
 MANY: Final = 20
 """`pg_parallel_lower_bound`: groups of as many merge though they differ in number."""
 _ROUNDS: Final = 100
-
-
-def _cycles(graph: TileGraph, node: Node) -> int:
-    inputs, outputs = (
-        [
-            (math.prod(tensor.shape), tensor.format)
-            for tensor in map(graph.tensors.__getitem__, ends)
-        ]
-        for ends in (node.inputs, node.outputs)
-    )
-    return latency_cycles(node.opcode, inputs, outputs)
 
 
 def partition(graph: TileGraph) -> TileGraph:
@@ -74,17 +62,15 @@ class _Operations:
         for place, found in enumerate(self.before):
             for each in found:
                 self.after[each].append(place)
-        self.cycles = [_cycles(graph, each) for each in self.nodes]
-        self.kinds: list[Hashable] = [(node.opcode, self._operands(node)) for node in self.nodes]
-
-    def _operands(self, node: Node) -> Hashable:
-        return tuple(
-            tuple(self._operand(each) for each in ends) for ends in (node.inputs, node.outputs)
-        )
-
-    def _operand(self, tensor: int) -> Hashable:
-        held = self.graph.tensors[tensor]
-        return held.memory is Memory.UB, held.format.name, held.shape
+        sizes = [(math.prod(each.shape), each.format) for each in graph.tensors]
+        kinds = [(x.memory is Memory.UB, x.format.name, x.shape) for x in graph.tensors]
+        self.cycles: list[int] = []
+        self.kinds: list[Hashable] = []
+        for node in self.nodes:
+            read, written = ([sizes[each] for each in x] for x in (node.inputs, node.outputs))
+            self.cycles.append(latency_cycles(node.opcode, read, written))
+            ends = (tuple([kinds[each] for each in x]) for x in (node.inputs, node.outputs))
+            self.kinds.append((node.opcode, *ends))
 
 
 class _Joined:

@@ -257,7 +257,10 @@ def in_order(nodes: Sequence[Node], called: Sequence[int] = ()) -> tuple[Node, .
         ValueError: a circle, named by one of its nodes.
     """
     check_time()
-    made = {tensor: [x.number for x in writers] for tensor, writers in producers(nodes).items()}
+    made: dict[int, list[int]] = {}
+    for node in sorted(nodes, key=_NUMBER):
+        for tensor in node.outputs:
+            made.setdefault(tensor, []).append(node.number)
     before = {after: [first] for first, after in itertools.pairwise(called)}
     needed: dict[int, list[int]] = {}
     waiting: dict[int, int] = dict.fromkeys((each.number for each in nodes), 0)

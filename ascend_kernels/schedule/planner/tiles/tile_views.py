@@ -82,7 +82,7 @@ def alive(graph: TileGraph) -> TileGraph:
     while waiting:
         waiting = False
         for node in reversed(graph.nodes):
-            if node.number not in numbers and needed.intersection(node.outputs):
+            if node.number not in numbers and not needed.isdisjoint(node.outputs):
                 numbers.add(node.number)
                 needed.update(node.inputs)
                 waiting = True
