@@ -120,8 +120,10 @@ def check_operands(scalar: Scalar) -> None:
 
 def calculation(name: str, *operands: Scalar) -> Scalar:
     """An operator on scalars, worked out where all of them are known."""
-    known = [each for each in operands if isinstance(each, int)]
-    return _FUNCTIONS[name](*known) if len(known) == len(operands) else (name, *operands)
+    for each in operands:
+        if not isinstance(each, int):
+            return name, *operands
+    return _FUNCTIONS[name](*operands)
 
 
 def plus(a: Scalar, b: Scalar) -> Scalar:
