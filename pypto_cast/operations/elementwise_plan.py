@@ -91,10 +91,10 @@ def _plan_of(
 ) -> _ElementwisePlan:
     """The plan of an operation; equal ones share it, with every warning and record of its own.
 
-    None is kept of an operation that is refused, whose room in UB a schedule decides, that has a
-    dynamic dimension, or whose kernel is recorded for a schedule, which follows each length.
+    None is kept of an operation that is refused, whose room in UB a schedule decides, or that has
+    an extent that is known only when the kernel runs, which a recording for a schedule follows.
     """
-    if recording.is_for_plan() or not all(x.is_plain() for x in tensors):
+    if not all(x.is_plain() for x in tensors):
         return _planned(row, tensors, condition, dtype)
     context = options.current()
     asked = _Asked(
