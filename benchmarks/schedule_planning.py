@@ -2,7 +2,7 @@
 
 A kernel of 20 operations, whose leaf has 22 tile operations beside syncs, the same with longer
 chains, and one of 20 operations that joins tiles of a row, so that it has several leaves; the
-processor's time, the best of all rounds, recording included and no schedule kept of the calls before.
+processor's time, the best of all rounds, recording included; no schedule is kept between calls.
 Target: 10 ms for 20 operations whose leaves have at most 64 tile operations.
 """
 
