@@ -35,6 +35,7 @@ _MAX_LETTERS: Final = 1 << 16
 """Of an expression; its tree takes hundreds of times as many bytes."""
 _ROOT: Final = re.compile(r"// #name: (\S+) #hash: (\d+)")
 _LOOP: Final = re.compile(r"LOOP\((.*)\) \{$")
+_STITCH: Final = re.compile(r"RUNTIME_RootStitch(\(\d+ULL\);)$")
 _NO_STEP: Final = ("VALUE_", "SetExprBatch", "RUNTIME_RootStitch", "WaitAicoreStart", "return")
 """Lines that pass on values known here already, or wait for the device."""
 _IF: Final = re.compile(r"(?:\} else )?if \((.*)\) \{$")
@@ -85,14 +86,16 @@ def read_control_flow(text: str, bodies: Mapping[str, int]) -> tuple[ControlStep
         ValueError: a line that is not understood, a root that the dump lacks, or no step.
     """
     blocks = [_Block()]
-    is_inside = False
-    root = ""
+    is_inside = is_over = False
+    root = allocated = ""
     for number, line in enumerate(text.splitlines(), 1):
         line = line.strip()
         if found := _ROOT.match(line):
             root = found[2]
         elif line.endswith("{") and "ControlFlowEntry" in line:
             is_inside = True
+        elif is_over and line and not line.startswith(("}", "//", "#")):
+            raise ValueError(f"line {number}: {line[:60]!r} stands behind the end of its function")
         elif not is_inside or not line or line.startswith(("//", "#")):
             continue
         elif found := _LOOP.match(line):
@@ -116,7 +119,7 @@ def read_control_flow(text: str, bodies: Mapping[str, int]) -> tuple[ControlStep
                 block = blocks.pop()
                 made = block.step()
                 if made is None:
-                    is_inside = False
+                    is_inside, is_over = False, True
                     blocks.append(block)
                     break
                 blocks[-1].steps.append(made)
@@ -126,10 +129,15 @@ def read_control_flow(text: str, bodies: Mapping[str, int]) -> tuple[ControlStep
             if root not in bodies:
                 raise ValueError(f"line {number}: root {root or '(unnamed)'} is not in the dump")
             blocks[-1].steps.append(Run(body=bodies[root]))
+            allocated = line.partition("RootAlloc")[2]
         elif line.startswith("RUNTIME_SlotMarkNeedAlloc("):
             blocks[-1].steps.append(Renewal())
         elif line.startswith("RUNTIME_RootStitch(RUNTIME_FUNCKEY_LOOP_BARRIER)"):
             blocks[-1].steps.append(Barrier())
+        elif found := _STITCH.match(line):
+            if found[1] != allocated:
+                raise ValueError(f"line {number}: {line[:60]!r} hands in a root not allocated")
+            allocated = ""
         elif not line.startswith(_NO_STEP):
             raise ValueError(f"line {number}: {line[:60]!r} is not understood")
     if not blocks[0].steps:
