@@ -240,7 +240,7 @@ def of_fixtures(dumps: Path) -> Iterator[Case]:
             unpacked(name, folder)
         text = (DUMPS / f"{name}.py").read_text(encoding="utf-8")
         annotations = kernel_of(name).signature.tensors.values()
-        tensors = tuple((each.shape, str(each.dtype)) for each in annotations)
+        tensors = tuple((each.shape, f"{each.dtype}") for each in annotations)
         yield Case(
             group="written",
             kernel=Written(id=f"fixtures/{name}", name=name, text=text, tensors=tensors),

@@ -189,7 +189,7 @@ def judged(file: str, passed: int, skipped: int, raised: Sequence[str]) -> Resul
         failed=len(raised),
         skipped=skipped,
         verdict=verdict,
-        why=why.replace("|", "/")[:_SHOWN],
+        why=why.replace("|", "/")[:_SHOWN].strip(),
         run=", ".join(date_and_revision()),
     )
 

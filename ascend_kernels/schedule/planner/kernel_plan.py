@@ -28,6 +28,7 @@ from ascend_kernels.schedule.planner.subgraphs import TiledKernel
 from ascend_kernels.schedule.planner.tiled_kernel import tiled_kernel
 from ascend_kernels.schedule.planner.tiles.tile_graph import (
     KernelGraphs,
+    Memory,
     PlanError,
     TileGraph,
     producers,
@@ -94,6 +95,7 @@ def _planned(
 ) -> Schedule:
     kept = [place for place, graph in enumerate(given.graphs) if graph.outputs]
     graphs = [given.graphs[place] for place in kept]
+    _check_shapes(graphs, {name: shape for name, (_, shape) in tensors})
     tiled = tiled_kernel(graphs, kernel, cores=chip.vector_cores)
     leaves = [
         _planned_leaf(f"{kernel} leaf {place}", graph, chip.ub_bytes)
@@ -192,6 +194,22 @@ def _kept(steps: Sequence[ControlStep], places: Mapping[int, int]) -> tuple[Cont
             case _:
                 made.append(step)
     return tuple(made)
+
+
+def _check_shapes(graphs: Sequence[TileGraph], shapes: Mapping[str, Shape]) -> None:
+    """Refuse an argument in another shape, which a body before it gave to it in place.
+
+    Upstream has a body for that reshape, and a slot in which it leaves the argument.
+    """
+    for graph in graphs:
+        for number, tensor in enumerate(graph.tensors):
+            if tensor.memory is Memory.ARGUMENT and tensor.shape != shapes[tensor.name]:
+                used = next(x for x in graph.nodes if number in (*x.inputs, *x.outputs))
+                then = (each for each in graph.nodes if used.outputs[0] in each.inputs)
+                raise PlanError(
+                    f"{next(then, used).place}: {tensor.name} of {list(shapes[tensor.name])} as "
+                    f"{list(tensor.shape)}, reshaped in place outside of the loop, is not planned"
+                )
 
 
 def _check_written(graphs: Sequence[TileGraph], written: AbstractSet[str]) -> None:

@@ -10,7 +10,7 @@ at tag r0.2.0, framework/src: interface/tensor/tensor_slot.cpp, machine/host/bac
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -118,6 +118,25 @@ def _renewed(
     own = {slot for slot in partial - known if slot in here and here[slot] == everywhere[slot]}
     known |= own
     return Renewal(slots=tuple(sorted(own)), is_certain=len(own) == count), *made
+
+
+def through_slots(bodies: Sequence[Body], used: Sequence[Collection[str]]) -> set[str]:
+    """The tensors that bodies use in another shape, or in a slot where another body left them.
+
+    Args:
+        bodies: their temporaries say which slots they take and leave, and which share memory.
+        used: the tensors that each body's tasks use by name, one for each body.
+    """
+    names = [set(each) for each in used]
+    slots: set[int] = set()
+    before = -1
+    while before < (before := len(slots) + sum(map(len, names))):
+        for body, own in zip(bodies, names, strict=True):
+            for each in body.temporaries:
+                if each.name in own or slots.intersection(each.writes_slots):
+                    own.add(each.alias or each.name)
+                    slots.update(() if each.reads_slot is None else (each.reads_slot,))
+    return set().union(*names)
 
 
 def _uses(steps: Sequence[ControlStep], bodies: Sequence[Body]) -> collections.Counter[int]:

@@ -42,7 +42,7 @@ from ascend_kernels.schedule.reader.dump_fields import FUNCTION, LEAF, ROOT, rea
 from ascend_kernels.schedule.reader.dump_files import DumpError, FileOf, Texts
 from ascend_kernels.schedule.reader.dump_leaves import Formats, LeafReader, LeafText, entries_of
 from ascend_kernels.schedule.reader.dump_scalars import Resolve
-from ascend_kernels.schedule.reader.dump_slots import Slots, renewed, slots_of
+from ascend_kernels.schedule.reader.dump_slots import Slots, renewed, slots_of, through_slots
 from ascend_kernels.schedule.reader.dump_texts import read_arguments, read_leaf_text
 from ascend_kernels.schedule.scalars import Scalar
 from ascend_kernels.schedule.schedule import DUMP, Schedule
@@ -158,14 +158,20 @@ class _Reader:
                 for each in root.parameters():
                     parameters[each.name] = _joined(parameters.get(each.name), each)
                 check_parameters(tuple(parameters.values()))
+        read = through_slots(bodies, [each.read for each in roots.values()])
+        written = through_slots(bodies, [each.written for each in roots.values()])
+        for name, each in parameters.items():
+            parameters[name] = replace(each, is_read=name in read, is_written=name in written)
         with FileOf(flow_path):
             steps = renewed(read_control_flow(flow, by_hash), bodies)
             check_steps(steps, len(bodies))
             for name, dims in numbers_read(bodies, steps).items():
                 shape = tuple(("extent", name, axis) for axis in range(dims))
                 fmt = self._formats[_INT32]
-                read = Parameter(name=name, format=fmt, shape=shape, is_read=True, is_written=False)
-                parameters[name] = replace(parameters.get(name, read), is_read=True)
+                number = Parameter(
+                    name=name, format=fmt, shape=shape, is_read=True, is_written=False
+                )
+                parameters[name] = replace(parameters.get(name, number), is_read=True)
         listed = [each.leaf for each in leaves.values()]
         self._check_written(parameters.values(), listed)
         used = sorted(
@@ -246,11 +252,7 @@ def _joined(one: Parameter | None, other: Parameter) -> Parameter:
         return other
     if one.format != other.format:
         raise ValueError(f"parameter {other.name} has two dtypes: {one.format}, {other.format}")
-    return replace(
-        one,
-        is_read=one.is_read or other.is_read,
-        is_written=one.is_written or other.is_written,
-    )
+    return one
 
 
 def _declared(roots: Mapping[Path, _Root]) -> dict[str, tuple[int, ...]]:
@@ -300,8 +302,8 @@ class _Root:
         self._raw = {each["rawmagic"]: each for each in function["rawtensors"]}
         self._tensors = {each["magic"]: each for each in function["tensors"]}
         self._declared: Mapping[str, tuple[int, ...]] = {}
-        self._read: set[str] = set()
-        self._written: set[str] = set()
+        self.read: set[str] = set()
+        self.written: set[str] = set()
 
     def shapes(self) -> Iterator[tuple[str, tuple[bool, bool], tuple[int, ...]]]:
         """The shapes that the arguments have here: whether each extent that is open is the
@@ -347,7 +349,7 @@ class _Root:
             for raw in self._raw.values()
             if self._name(raw) not in self._arguments
         )
-        for uses in (self._read, self._written):
+        for uses in (self.read, self.written):
             uses.update(target for alias, target in aliases.items() if alias in uses)
         self._check_written([leaves[each] for each in map(callee_of, calls) if each in leaves])
         name = str(self._function["func_magicname"])
@@ -359,7 +361,7 @@ class _Root:
             return  # an operation without a row may write to GM
         for magic, _ in self._function["outcasts"]:
             name = self._argument(self._raw_of(magic))
-            if name and name not in self._written:
+            if name and name not in self.written:
                 raise ValueError(f"it gives {name}, which none of its tasks writes")
 
     def _temporary(self, raw: Mapping[str, Any], aliases: Mapping[str, str]) -> Temporary:
@@ -445,15 +447,15 @@ class _Root:
         return raw
 
     def parameters(self) -> Iterator[Parameter]:
-        """The arguments that the tasks read or write, once the body was read."""
+        """The arguments that lie here, neither read nor written as far as one body can say."""
         for raw in self._raw.values():
             if name := self._argument(raw):
                 yield Parameter(
                     name=name,
                     format=self._formats[raw["datatype"]],
                     shape=_extents(name, self._declared[name]),
-                    is_read=name in self._read,
-                    is_written=name in self._written,
+                    is_read=False,
+                    is_written=False,
                 )
 
     def _argument(self, raw: Mapping[str, Any]) -> str:
@@ -495,7 +497,7 @@ class _Root:
             if base not in entries or entries[base] >= len(operands):
                 raise ValueError(f"argument {base} of a call is no tensor")
             name = self._name(self._raw_of(operands[entries[base]]))
-            (self._written if operation.opcode in OUTWARD else self._read).add(name)
+            (self.written if operation.opcode in OUTWARD else self.read).add(name)
             accesses.append(
                 Access(
                     tensor=name,

@@ -354,3 +354,9 @@ def test_indices_may_be_fewer_than_the_tile_has_elements_beside_their_axis(tmp_p
     tiles = index.reshape(-1, 16, index.shape[1]), source.reshape(-1, 16, source.shape[1])
     for got, rows, tile in zip(result.reshape(tiles[0].shape), *tiles, strict=True):
         np.testing.assert_array_equal(got, tile[rows, np.arange(rows.shape[1])])
+
+
+def test_an_argument_that_another_body_reshaped_is_read(tmp_path: Path) -> None:
+    schedule = pypto.read_schedule(unpacked("loop_reshaped", tmp_path))
+    found = {each.name: (each.is_read, each.is_written) for each in schedule.parameters}
+    assert found == {"x": (True, False), "row": (True, False), "y": (False, True)}

@@ -77,7 +77,7 @@ def compiled(name: str, folder: Path, python: str) -> None:
     tensors = [
         (
             [extent if isinstance(extent, int) else OPEN_EXTENT for extent in each.shape],
-            names[str(each.dtype)],
+            names[f"{each.dtype}"],
         )
         for each in kernel_of(name).signature.tensors.values()
     ]
