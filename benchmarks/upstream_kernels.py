@@ -212,7 +212,9 @@ def drawn(random: np.random.Generator) -> Written:
     }
     arguments = [shapes[letter] for letter in letters]
     if name == "cast_":
-        arguments[1] = shape, _FLOATS[random.integers(len(_FLOATS))]
+        target = _FLOATS[random.integers(len(_FLOATS))]
+        is_lacking = {dtype, target} == {"float16", "bfloat16"}  # A2/A3 has no such cast
+        arguments[1] = shape, "float32" if is_lacking else target
     written_as = " ".join(f"{'x'.join(map(str, shape))}:{dtype}" for shape, dtype in arguments)
     return written(
         f"{name}{dtype}" if name.endswith("_") else name, written_as, "x".join(map(str, tile))
