@@ -347,16 +347,17 @@ def test_json_of_other_fields_is_refused() -> None:
 def test_arguments_of_another_type_are_refused() -> None:
     schedule = schedule_of("abs_1d")
     given_arrays = [each.copy() for each in arrays("abs_1d")]
+    wrong: dict[str, Any] = {"yes": "yes", "late": "late", "x": "x", "none": None}
     with pytest.raises(TypeError, match="strict is True or False, not 'yes'"):
-        schedule.run(*given_arrays, strict="yes")  # type: ignore[arg-type]
+        schedule.run(*given_arrays, strict=wrong["yes"])
     with pytest.raises(ValueError, match=r"copy_completion must be one of .* not 'late'"):
-        schedule.run(*given_arrays, copy_completion="late")  # type: ignore[arg-type]
+        schedule.run(*given_arrays, copy_completion=wrong["late"])
     with pytest.raises(TypeError, match=r"a schedule is what read_schedule .* returns, not 'x'"):
-        pypto.testing.assert_schedule_ok("x")  # type: ignore[arg-type]
+        pypto.testing.assert_schedule_ok(wrong["x"])
     with pytest.raises(ValueError, match="not an empty path"):
         pypto.read_schedule("")
     with pytest.raises(TypeError, match="a folder is a path, not None"):
-        pypto.read_schedule(None)  # type: ignore[arg-type]
+        pypto.read_schedule(wrong["none"])
 
 
 ARGUMENTS: Final[Mapping[str, tuple[dict[str, Any], type[Exception], str]]] = {
