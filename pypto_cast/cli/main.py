@@ -78,6 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _invoke(arguments: list[str]) -> int:
     """Run the command that is named, imported here so that a missing extra is one line.
 
+    The others are imported only where none is named: for the help, and to complete words.
+
     The version needs no command: what converts is told by the engines alone.
     """
     if arguments[:1] == [_VERSION]:
@@ -89,7 +91,7 @@ def _invoke(arguments: list[str]) -> int:
     from pypto_cast.cli.app import invoke
 
     commands: dict[str, Callable[..., None]] = {}
-    for name in _COMMANDS:
+    for name in [name for name in _COMMANDS if [name] == arguments[:1]] or _COMMANDS:
         words = name.replace("-", "_")
         module = importlib.import_module(f"pypto_cast.cli.commands.{words}_command")
         commands[name] = getattr(module, f"run_{words}")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.programs.fake_compiler import FakeCompiler, forget, kept, kept_one, started
+from support.programs.fake_compiler import SLOW_COPY, FakeCompiler, forget, kept, kept_one, started
 
 import pypto_cast as pypto
 from ascend_kernels import twin
@@ -63,6 +63,7 @@ def test_every_source_counts() -> None:
 
 
 def test_eight_processes_build_once(compiler: FakeCompiler, tmp_path: Path) -> None:
+    compiler.write(build=SLOW_COPY)
     running = [started() for _ in range(8)]
     outputs = [process.communicate()[0] for process in running]
     assert [process.returncode for process in running] == [0] * 8

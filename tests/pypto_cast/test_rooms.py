@@ -135,6 +135,16 @@ def test_an_import_and_a_first_use_load_nothing_heavy(use: str, most: int, tmp_p
     assert int(loaded) <= most
 
 
+def test_a_command_that_is_named_loads_no_other(tmp_path: Path) -> None:
+    pytest.importorskip("typer", reason="typer is not installed (extra cli)")
+    code = (
+        "import sys; from pypto_cast.cli.main import main; main(['matrix'])\n"
+        "print(*(m for m in sys.modules if m.startswith('pypto_cast.cli.commands.')))\n"
+    )
+    done = python(tmp_path, "-c", code)
+    assert done.stdout.splitlines()[-1] == "pypto_cast.cli.commands.matrix_command", done.stderr
+
+
 @pytest.mark.parametrize("first", ["options", "runtime", "interface", "kernel.jit"])
 def test_any_submodule_may_be_imported_first(first: str, tmp_path: Path) -> None:
     """It is loaded once, and its name does not take the place of a function's."""

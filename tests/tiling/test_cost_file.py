@@ -128,7 +128,10 @@ def test_what_is_refused(tmp_path: Path, text: str, says: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("value", ["1e30", "1e-30", "1" + "0" * 30])
+@pytest.mark.parametrize(
+    "value",
+    ["1e-30", "1" + "0" * 30, pytest.param("1e30", marks=pytest.mark.exhaustive)],
+)
 @pytest.mark.parametrize("field", [name for name in figure_names() if not name.endswith("_loss")])
 def test_the_extremes_give_finite_results(tmp_path: Path, field: str, value: str) -> None:
     text = f'name = "mine"\n[figures]\n{field} = {value}'

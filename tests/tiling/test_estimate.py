@@ -158,14 +158,17 @@ def random_plans(number: int) -> Iterator[tuple[TilePlan, Resolution]]:
             yield made, resolution
 
 
-def test_random_shapes_and_tiles() -> None:
+@pytest.mark.parametrize(
+    ("number", "share"), [(60, 0.075), pytest.param(250, 0.045, marks=pytest.mark.exhaustive)]
+)
+def test_random_shapes_and_tiles(number: int, share: float) -> None:
     """The bounds of `tiling.estimate` hold for plans with large and small parts mixed.
 
-    Of 17 seeds 1.6 % of the plans were further off, at least 0.2 % and at most 2.8 % of one seed's;
+    Of 17 seeds 1.6 % of 250 plans were further off, at least 0.2 % and at most 2.8 % of one seed's;
     the limit lies five standard deviations above the mean.
     """
     errors = []
-    for made, resolution in random_plans(250):
+    for made, resolution in random_plans(number):
         for parameters in (DEFAULT_COST_SET, COST_SETS["documented"]):
             span = simulated(made, resolution, parameters)
             cycles = closed_form(job_of(made.shape, resolution), made.tile_shape, parameters)
@@ -173,7 +176,7 @@ def test_random_shapes_and_tiles() -> None:
                 every = lower(made, resolution).cores
                 span = makespan(made, resolution, parameters, every)
             errors.append(abs(cycles / span - 1))
-    assert np.mean(np.array(errors) > WITHIN) <= 0.045
+    assert np.mean(np.array(errors) > WITHIN) <= share
     assert max(errors) < 0.25
 
 

@@ -35,6 +35,7 @@ from tiling.search import MAX_TILES, best_tile, legal_tiles
 
 FP32, FP16, INT8 = DataType.DT_FP32, DataType.DT_FP16, DataType.DT_INT8
 SMALL: list[Shape] = [(1,), (40,), (5000,), (7, 50), (130, 40), (3, 5, 70), (2, 3, 4, 40)]
+SLOW: list[Shape] = [(5000,), (130, 40)]  # with the default figures alone, unless exhaustive
 
 
 def every_tile(shape: Shape, unit: int) -> Iterator[Shape]:
@@ -64,8 +65,19 @@ def clipped(tile: Shape, shape: Shape) -> Shape:
 # --- The best ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shape", SMALL, ids=str)
-@pytest.mark.parametrize("chosen", COST_SETS.values(), ids=str)
+@pytest.mark.parametrize(
+    ("chosen", "shape"),
+    [
+        pytest.param(
+            chosen,
+            shape,
+            id=f"{chosen}-{shape}",
+            marks=pytest.mark.exhaustive if chosen != DEFAULT_COST_SET and shape in SLOW else (),
+        )
+        for chosen in COST_SETS.values()
+        for shape in SMALL
+    ],
+)
 def test_brute_force_finds_nothing_better(shape: Shape, chosen: CostParameters) -> None:
     job = job_of(shape)
     costs = {

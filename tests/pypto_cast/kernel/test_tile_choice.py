@@ -125,7 +125,7 @@ def test_entries_behind_the_dimensions_of_the_tensors_stay_as_they_are() -> None
     assert tile[2:] == (4,)
     assert tile[0] * tile[1] > 8192
 
-    found = with_further_entries.tune(*given, top=2)
+    found = with_further_entries.tune(*given, top=2, seconds=1)
     assert {each[2:] for each in found.best.values()} == {(4,)}
     assert found.combinations > 1000
     assert found.excluded > found.planned

@@ -357,7 +357,12 @@ def run_suite(place: Path, *arguments: str) -> tuple[int, str]:
             "--fail-under-certainty: invalid float value: 'x'",
             marks=pytest.mark.exhaustive,
         ),
-        (("--fail-under-certainty", "0.9", "-k", "nothing"), 5, "FAIL certainty: no kernel"),
+        pytest.param(
+            ("--fail-under-certainty", "0.9", "-k", "nothing"),
+            5,
+            "FAIL certainty: no kernel",
+            marks=pytest.mark.exhaustive,
+        ),
     ],
 )
 def test_a_run_fails_below_its_share(

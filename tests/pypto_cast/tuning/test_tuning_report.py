@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from collections import Counter
@@ -40,6 +41,7 @@ def made(name: str) -> TunedCast:
     return cast_of[name]
 
 
+@functools.cache
 def parts(name: str) -> dict[str, Report]:
     return {section.kind: section for section in sections(made(name))}
 
@@ -323,7 +325,7 @@ def test_tabs_panels_and_figures_are_named(read: Page) -> None:
         assert panel["aria-labelledby"] == tab["id"]
     figures = read.all(role="img")
     assert len(figures) == 6
-    summaries = [s.lead for s in sections(made("fp32-fp16")) for _ in s.figures]
+    summaries = [s.lead for s in parts("fp32-fp16").values() for _ in s.figures]
     assert [figure["aria-label"] for figure in figures] == summaries
     assert len([a for tag, a in read.elements if tag == "table"]) == 9
     for region in read.all(role="region"):

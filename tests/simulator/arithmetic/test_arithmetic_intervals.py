@@ -130,9 +130,22 @@ CASES = [
 
 @pytest.mark.parametrize("trust", TRUSTS)
 @pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c[0]}-{c[1]}")
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=2, deadline=None)
 @given(seed=seeds, inf_nan_mode=st.booleans())
 def test_every_member_lies_inside(case, trust: str, seed: int, inf_nan_mode: bool) -> None:
+    assert_members_inside(case, trust, seed, inf_nan_mode)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("trust", TRUSTS)
+@pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c[0]}-{c[1]}")
+@settings(max_examples=5, deadline=None)
+@given(seed=seeds, inf_nan_mode=st.booleans())
+def test_more_members_lie_inside(case, trust: str, seed: int, inf_nan_mode: bool) -> None:
+    assert_members_inside(case, trust, seed, inf_nan_mode)
+
+
+def assert_members_inside(case, trust: str, seed: int, inf_nan_mode: bool) -> None:
     name, fmt = case
     row, rng = OPERATIONS[name], np.random.default_rng(seed)
     operands = [some_interval(rng, fmt) for _ in range(row.operands)]

@@ -16,6 +16,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from support.numbers import oracle
+from support.numbers.codes import NUMPY
 from support.numbers.small_floats import SMALL_FLOATS, Value, decode, encode, thresholds
 
 from simulator.numbers import elementwise
@@ -38,6 +39,7 @@ NEAREST = {"HF8": ("ROUND",)}
 MODES = ("RINT", "ROUND", "FLOOR", "CEIL", "TRUNC")
 RANDOM_CODES = 1_000
 BLOCK = 1 << 24
+EXHAUSTIVE = pytest.mark.exhaustive
 
 CASES = [
     pytest.param(src, FORMATS[name], RoundMode[mode], id=f"{src}-{name}-{mode}".lower())
@@ -95,14 +97,39 @@ def by_fractions(codes: Codes, src: FloatFormat, name: str, mode: str, policy: P
     return np.array(wanted, np.uint8)
 
 
-@pytest.mark.parametrize(("src", "dst", "mode"), CASES)
+@pytest.mark.parametrize(
+    ("src", "dst", "mode"),
+    [
+        pytest.param(*case.values, id=case.id, marks=() if case.values[0] is FP32 else EXHAUSTIVE)
+        for case in CASES
+    ],
+)
 def test_every_code_is_that_of_fractions(
     src: FloatFormat, dst: FloatFormat, mode: RoundMode
 ) -> None:
     assert_fractions(source_codes(src, dst.name), src, dst, mode)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("src", "dst", "mode"), [case for case in CASES if case.values[0] is not FP32]
+)
+def test_every_code_lies_on_the_step_of_its_ends(
+    src: FloatFormat, dst: FloatFormat, mode: RoundMode
+) -> None:
+    """The oracle decides the ends of the steps alone: fractions of each code take seconds."""
+    codes = source_codes(src, dst.name)
+    magnitudes = (codes & 0x7FFF).view(NUMPY[src.name]).astype(np.float32)
+    for policy in policies(dst):
+        wanted = np.empty(codes.size, np.uint8)
+        for negative in (False, True):
+            starts, results = steps(dst.name, mode.name, policy, negative)
+            chosen = (codes > 0x7FFF) == negative
+            at = np.searchsorted(starts, magnitudes[chosen].view(np.uint32), side="right") - 1
+            wanted[chosen] = results[at]
+        assert_engines(codes, wanted, src, dst, mode, policy)
+
+
+@EXHAUSTIVE
 @pytest.mark.parametrize(("src", "dst", "mode"), [case for case in CASES if case.values[0] is FP32])
 def test_engines_are_constant_between_thresholds_on_all_codes(
     src: FloatFormat, dst: FloatFormat, mode: RoundMode
@@ -140,15 +167,26 @@ def steps(name: str, mode: str, policy: Policy, negative: bool) -> tuple[Codes, 
 
 def assert_fractions(codes: Codes, src: FloatFormat, dst: FloatFormat, mode: RoundMode) -> None:
     """The definition and each engine give what the oracle does."""
-    engines: tuple[Engine, ...] = ("numpy", "native") if has_native() else ("numpy",)
     for policy in policies(dst):
         wanted = by_fractions(codes, src, dst.name, mode.name, policy)
-        np.testing.assert_array_equal(convert(codes, src, dst, mode, policy), wanted, str(policy))
-        chain = (Conversion(src=src, dst=dst, mode=mode, policy=policy),)
-        for engine in engines:
-            found = np.empty(codes.size, np.uint8)
-            elementwise.run(chain, codes, found, engine=engine)
-            np.testing.assert_array_equal(found, wanted, f"{policy} {engine}")
+        assert_engines(codes, wanted, src, dst, mode, policy)
+
+
+def assert_engines(
+    codes: Codes,
+    wanted: Codes,
+    src: FloatFormat,
+    dst: FloatFormat,
+    mode: RoundMode,
+    policy: Policy,
+) -> None:
+    engines: tuple[Engine, ...] = ("numpy", "native") if has_native() else ("numpy",)
+    np.testing.assert_array_equal(convert(codes, src, dst, mode, policy), wanted, str(policy))
+    chain = (Conversion(src=src, dst=dst, mode=mode, policy=policy),)
+    for engine in engines:
+        found = np.empty(codes.size, np.uint8)
+        elementwise.run(chain, codes, found, engine=engine)
+        np.testing.assert_array_equal(found, wanted, f"{policy} {engine}")
 
 
 def has_native() -> bool:

@@ -26,7 +26,8 @@ esac
 echo "$*" >>"{log}"
 {build}
 """
-COPY = 'sleep 0.5; while [ $# -gt 1 ]; do [ "$1" = -o ] && cp "{real}" "$2"; shift; done'
+COPY = 'while [ $# -gt 1 ]; do [ "$1" = -o ] && cp "{real}" "$2"; shift; done'
+SLOW_COPY = f"sleep 0.5; {COPY}"
 
 
 class FakeCompiler:

@@ -233,7 +233,9 @@ def test_sums_of_tiles() -> None:
         same_codes(getattr(found, part), expected.values, part)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize(
+    "seed", [*range(5), *(pytest.param(s, marks=pytest.mark.exhaustive) for s in range(5, 20))]
+)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("few", [0, small_programs.FEW_ELEMS], ids=["all wait", "large ones wait"])
 @pytest.mark.parametrize("trust", [DEFAULT, NAMING_CHOICES], ids=["default", "by documents"])
