@@ -105,7 +105,9 @@ def _moved(rng: Rng, body: Body) -> Body | None:
     return (*rest[:place], body[index], *rest[place:])
 
 
-def _swapped(rng: Rng, body: Body) -> Body:
+def _swapped(rng: Rng, body: Body) -> Body | None:
+    if len(body) < 2:
+        return None
     index = int(rng.integers(len(body) - 1))
     return (*body[:index], body[index + 1], body[index], *body[index + 2 :])
 
