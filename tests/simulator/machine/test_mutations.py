@@ -36,6 +36,13 @@ def test_no_mutant_is_silent_and_no_legal_program_is_refused() -> None:
     assert {"flag", "order", "garbage", "bounds", "operand", "call"} <= set(tally.reasons)
 
 
+@pytest.mark.parametrize("kind", machine_mutants.KINDS)
+def test_a_core_of_one_instruction_has_mutants_too(kind: str) -> None:
+    body = (SetDeqScale(scale=1.0),)
+    changed = machine_mutants.KINDS[kind](np.random.default_rng(SEED), body)
+    assert changed in {None, ()}
+
+
 def _nothing(*_: Any) -> None:
     """A guard that sees nothing."""
 
