@@ -249,6 +249,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="benchmarks/tuned_kernels.md")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
+    load = os.getloadavg()[0]
     found = list(rows(given.kernels, given.tilings, given.seconds, given.jobs))
     if given.write:
         date, revision = date_and_revision()
@@ -256,12 +257,12 @@ def main() -> None:
             "# Tuned kernels beside random legal tilings\n\n"
             f"`python -m benchmarks.tuned_kernels --tilings {given.tilings} --seconds "
             f"{given.seconds:g} --jobs {given.jobs}`, {date}, at revision {revision}, on "
-            f"{os.cpu_count()} cores with other work on them. Cycles by the model that ranks; "
-            "nothing was measured on a device. Alone is one process. Tile shapes are drawn until "
-            f"{given.tilings:,} fit; where as many are drawn as are legal, these are all of them."
-            '\n\nOf a kernel with one call, none that was drawn is below the best where "not below '
-            'best %" is 100; of one with several it is the share of those drawn that the best '
-            f"is not slower than.\n\n{markdown(found)}\n"
+            f"{os.cpu_count()} cores, load {load:.1f} at the start. Cycles by the model that "
+            "ranks; nothing was measured on a device. Alone is one process. Tile shapes are drawn "
+            f"until {given.tilings:,} fit; where as many are drawn as are legal, these are all of "
+            'them.\n\nOf a kernel with one call, none that was drawn is below the best where "not '
+            'below best %" is 100; of one with several it is the share of those drawn that the '
+            f"best is not slower than.\n\n{markdown(found)}\n"
         )
         Path(__file__).with_suffix(".md").write_text(text)
         return
