@@ -99,8 +99,8 @@ class TaskMemory(GlobalMemory):
                 raise SimulatorFault(f"reads byte {at[1]} of {region.space}, never written", at)
             self._check(region, last, core, "reads", "wrote", lambda number: (number - 1,))
             seen = region.view(self._seen[tensor])
-            for number in np.unique(seen):
-                seen[seen == number] = self._set_of(self._reader_sets[int(number)] | {core})
+            for number in _distinct(seen):
+                seen[seen == number] = self._set_of(self._reader_sets[number] | {core})
         return region.view(memory).view(np.uint8)
 
     def write(self, region: Region, values: Bytes, core: int) -> None:
@@ -127,7 +127,7 @@ class TaskMemory(GlobalMemory):
         did: str,
         tasks: Callable[[int], Iterable[int]],
     ) -> None:
-        for number in np.unique(record).tolist():
+        for number in _distinct(record):
             for task in tasks(number) if number else ():
                 if task != core and not self._done[core] >> task & 1:
                     at = region.first(np.asarray(record == number))
@@ -186,3 +186,9 @@ def run_tasks(
 
 def _note(doubt: Callable[[str], object], task: TileTask, fault: Fault) -> None:
     doubt(f"{task.name}, {task.where(fault.index)}: {fault}")
+
+
+def _distinct(record: npt.NDArray[np.generic]) -> list[int]:
+    """The numbers of a record; mostly one, where `np.unique` would hash each byte's."""
+    first = record.flat[0]
+    return [int(first)] if (record == first).all() else np.unique(record).tolist()

@@ -87,10 +87,8 @@ class TileBox:
 
     @property
     def strides_bytes(self) -> tuple[int, ...]:
-        extents = (*self.tensor_shape[1:], 1)
-        return tuple(
-            self.elem_bytes * math.prod(extents[axis:]) for axis in range(len(self.tensor_shape))
-        )
+        from_last = (self.elem_bytes, *self.tensor_shape[:0:-1])
+        return tuple(itertools.accumulate(from_last, int.__mul__))[::-1]
 
     @property
     def first_byte(self) -> int:
