@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +25,7 @@ import numpy as np
 import torch
 
 import pypto_cast as pypto
-from benchmarks.measuring import Row, date_and_revision, markdown
+from benchmarks.measuring import Row, best_seconds, date_and_revision, markdown
 from benchmarks.whole_kernels import softmax, swiglu, torch_softmax, torch_swiglu
 
 _D: Final = pypto.STATIC
@@ -390,6 +391,20 @@ def peak_memory(*, certainty: bool) -> float:
     return round(float(ran.stdout), 2)
 
 
+def instruction_level(rounds: int) -> Iterator[Row]:
+    """Elements of the input in a second of processor time, executed under the machine's guards."""
+    x = _numbers(1024, 1024)[0]
+    runs = {
+        "cast FP32 to FP16": ("40", partial(pypto.cast, pypto.from_torch(x), pypto.DT_FP16)),
+        "softmax": ("5", partial(softmax, x, x.clone())),
+        "add": ("", partial(add, x, x, x.clone())),
+    }
+    with pypto.options(fidelity="instructions", strict=True):
+        for name, (goal, run) in runs.items():
+            seconds = best_seconds({name: run}, rounds, clock=time.process_time)[name]
+            yield {"executed": name, "goal": goal, "Melem/s": round(x.numel() / seconds / 1e6, 1)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.kernel_speed", description=__doc__)
     parser.add_argument("--rounds", type=int, default=9, help="of each column; 9 or more")
@@ -404,7 +419,11 @@ def main() -> None:
             print(table[-1], file=sys.stderr, flush=True)
     day, revision = date_and_revision()
     print(f"Taken on {day} at {revision}, numpy {np.__version__}, torch {torch.__version__}.\n")
-    print(markdown(table))
+    if table:
+        print(markdown(table))
+    if given.only in "instruction level":
+        pypto.set_vec_tile_shapes(32, 256)
+        print(f"\n{markdown(list(instruction_level(given.rounds)))}")
     if given.only in "peak memory":
         plain, certain = (peak_memory(certainty=each) for each in (False, True))
         print(
