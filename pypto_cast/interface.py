@@ -143,6 +143,8 @@ if _typing.TYPE_CHECKING:  # entries of `pypto_cast.loading`
     from pypto_cast.routes.cast_routes import Routes as Routes
     from pypto_cast.routes.cast_routes import RouteStep as RouteStep
     from pypto_cast.routes.cast_routes import routes as routes
+    from pypto_cast.routes.chain_checks import ChainCheck as ChainCheck
+    from pypto_cast.routes.chain_checks import check_chain as check_chain
     from pypto_cast.tuning.tune import TunedCast as TunedCast
     from pypto_cast.tuning.tune import tune as tune
     from pypto_cast.upstream.schedule_reader import read_schedule as read_schedule

@@ -37,6 +37,7 @@ _ALONE: Final = tuple(
 ENTRIES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "Candidate": "tiling.ranking",
+        "ChainCheck": "pypto_cast.routes.chain_checks",
         "EventReuseWarning": "ascend_kernels.schedule.schedule",
         "FitChange": "pypto_cast.kernel.fit",
         "FitReport": "pypto_cast.kernel.fit",
@@ -57,6 +58,7 @@ ENTRIES: Final[Mapping[str, str]] = MappingProxyType(
         "Verdict": "ascend_kernels.routing.chain_check",
         "certainty_page": "pypto_cast.kernel.reports.certainty_page",
         "certainty_tables": "pypto_cast.kernel.reports.certainty_page",
+        "check_chain": "pypto_cast.routes.chain_checks",
         "fit_report": "pypto_cast.kernel.fit",
         "model_of_file": "pypto_cast.device.device_model",
         "read_schedule": "pypto_cast.upstream.schedule_reader",

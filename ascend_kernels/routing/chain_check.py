@@ -17,6 +17,7 @@ is asked for.
 
 from __future__ import annotations
 
+import dataclasses
 import decimal
 import enum
 import functools
@@ -131,6 +132,7 @@ COUNTED_IN_PARTS_BASIS: Final = (
     "below and above where codes change their sign, the chain and the single rounding are "
     "monotone; counted between their thresholds"
 )
+GIVEN_BASIS: Final = "every given code was converted both ways"
 SAMPLED_BASIS: Final = "boundary codes and 65,536 evenly spaced codes alone were tried"
 
 
@@ -139,11 +141,13 @@ class RouteError(ValueError):
 
 
 class Evidence(enum.Enum):
-    """The kinds of verdict: exact, shown on all codes; exact, proved; differs on some."""
+    """The kinds of verdict: exact, shown on all codes; exact, proved; differs on some; differs on
+    none of those that were tried."""
 
     SHOWN = "shown"
     PROVED = "proved"
     DIFFERS = "differs"
+    TRIED = "tried"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +171,8 @@ class Verdict:
         largest_error: numbers of the destination from one result to the other, at most; NaN
             results count as 0.
         exact_range: source codes of the least and the largest value of the widest range on which
-            nothing differs (the range with the most codes); None if every value differs.
+            nothing differs (the range with the most codes); None if every value differs, and of
+            given codes.
         is_least: `differing` counts only those among the codes that were tried; `exact_range` is
             unknown then, and None.
         basis: how it is known.
@@ -188,11 +193,13 @@ class Verdict:
     @property
     def is_exact(self) -> bool:
         """No code is converted differently."""
-        return self.standing is not Evidence.DIFFERS
+        return self.standing in (Evidence.SHOWN, Evidence.PROVED)
 
     def __str__(self) -> str:
         if self.is_exact:
             return f"exact on all {self.codes:,} codes, {self.standing.value}"
+        if self.standing is Evidence.TRIED:
+            return f"differs on none of {self.codes:,} codes that were tried, out of more"
         least = "at least " if self.is_least else ""
         return f"differs on {least}{self.differing:,} of {self.codes:,} codes"
 
@@ -394,6 +401,18 @@ def sampled(question: Question, chain: Function, single: Function) -> Verdict | 
     return tally.verdict("", SAMPLED_BASIS, Evidence.DIFFERS, is_least=True)
 
 
+def compared(question: Question, codes: Codes, chain: Function, single: Function) -> Verdict:
+    """The verdict on given codes in any order, each counted as often as it is there."""
+    tally = _Tally(question=question)
+    for start in range(0, codes.size, _PIECE_CODES):
+        piece = codes[start : start + _PIECE_CODES]
+        found, wanted = chain(piece), single(piece)
+        different = np.flatnonzero(found != wanted)
+        tally.add_given(piece[different], found[different], wanted[different])
+    verdict = tally.verdict(GIVEN_BASIS, GIVEN_BASIS, Evidence.SHOWN, is_least=True)
+    return dataclasses.replace(verdict, codes=codes.size, is_least=False)
+
+
 @dataclass(slots=True, kw_only=True)
 class _Tally:
     """Gathers differences in ascending order of the sources' ranks."""
@@ -410,11 +429,21 @@ class _Tally:
 
     def add_codes(self, ranks: Ranks, found: Codes, wanted: Codes) -> None:
         """Add differing sources and their results, as codes."""
+        self._add(ranks, ranks, self._apart(found, wanted))
+        self._keep(codes_at(ranks, self.question.src), found, wanted)
+
+    def add_given(self, codes: Codes, found: Codes, wanted: Codes) -> None:
+        """Add differing sources, NaN among them, in any order and as often as they are there."""
+        self.differing += codes.size
+        self.largest = max(self.largest, self._apart(found, wanted))
+        self._keep(codes, found, wanted)
+
+    def _apart(self, found: Codes, wanted: Codes) -> int:
+        """Numbers of the destination between two results, at most."""
         dst = self.question.dst
         numbers = ~(is_nan(found, dst) | is_nan(wanted, dst))
         apart = _distance(ranks_of(found[numbers], dst), ranks_of(wanted[numbers], dst))
-        self._add(ranks, ranks, int(apart.max(initial=0)))
-        self._keep(codes_at(ranks, self.question.src), found, wanted)
+        return int(apart.max(initial=0))
 
     def add_ranges(self, starts: Ranks, ends: Ranks, found: Ranks, wanted: Ranks) -> None:
         """Add ranges of sources, whose results are the same all over a range, as ranks."""

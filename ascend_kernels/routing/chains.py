@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -246,6 +246,28 @@ def chain_named(formats: tuple[Format, ...], modes: tuple[str, ...]) -> Chain:
             raise KeyError(f"{pair[0]} -> {pair[1]} {words}")
         casts.append(named[0])
     return Chain(casts=tuple(casts))
+
+
+def chain_of(formats: Sequence[Format], modes: Sequence[RoundMode | None]) -> Chain:
+    """The chain of casts through these formats, each a row of the matrix.
+
+    Args:
+        formats: both ends included.
+        modes: of each cast; None: the row's default. A row without modes takes any.
+
+    Raises:
+        UnsupportedCastError: the family has no such pair.
+        CastModeError: the pair lacks the mode.
+    """
+    found = (
+        resolve(FAMILY, src, dst, mode, strict=True)
+        for (src, dst), mode in zip(itertools.pairwise(formats), modes, strict=True)
+    )
+    return Chain(
+        casts=tuple(
+            NativeCast(rule=one.rule, mode=one.mode if one.rule.modes else None) for one in found
+        )
+    )
 
 
 def resolution_of(chain: Chain) -> Resolution:

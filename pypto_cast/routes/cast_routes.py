@@ -12,7 +12,13 @@ from typing import Final
 
 from ascend_kernels.matrix import CastRule, ScalarStep, default_mode
 from ascend_kernels.program import TileProgram
-from ascend_kernels.routing.chain_check import RouteError, Verdict, all_values, question_between
+from ascend_kernels.routing.chain_check import (
+    DifferingCode,
+    RouteError,
+    Verdict,
+    all_values,
+    question_between,
+)
 from ascend_kernels.routing.chain_ranking import check_ends, lookup
 from ascend_kernels.routing.chains import FAMILY, MOST_STEPS, Chain, route_estimate, route_program
 from ascend_kernels.routing.vector_rows import WorkStep, storage_format
@@ -35,6 +41,7 @@ from pypto_cast.tensors.tensor import Tensor
 from simulator.machine.execute import execute
 from simulator.numbers.convert import canonical_bools, codes_of, values_of
 from simulator.numbers.literals import number_of, short_text
+from simulator.numbers.rounding import RoundMode
 from tiling.estimate import CastEstimate
 
 __all__ = ["Route", "RouteError", "RouteStep", "Routes", "Verdict", "routes"]
@@ -212,12 +219,15 @@ class Route:
     @property
     def differences(self) -> str:
         """The first codes whose result differs, in words."""
+        return "; ".join(map(self.difference, self.verdict.first))
+
+    def difference(self, one: DifferingCode) -> str:
+        """A code whose result differs, in words."""
         src, dst = self.chain.src, self.chain.dst
-        return "; ".join(
+        return (
             f"{hex_code(one.code, src)} = {short_text(str(number_of(one.code, src)))} gives "
             f"{short_text(str(number_of(one.found, dst)))}, not "
             f"{short_text(str(number_of(one.wanted, dst)))}"
-            for one in self.verdict.first
         )
 
     def cells(self, shared: Sequence[str]) -> tuple[object, ...]:
@@ -406,12 +416,7 @@ def routes(
     check_dtype(dst)
     check_choice("mode", mode, CastMode)
     src_format, dst_format = known_formats(src, dst)
-    chip = current().chip
-    if chip.isa != FAMILY:
-        raise RouteError(
-            f"routes are known of {FAMILY}; {chip} has the casts of {chip.isa}: options(chip=) "
-            "chooses another"
-        )
+    check_family()
     check_ends(src_format, dst_format, steps)
     question = all_values(src_format, dst_format)
     if values is not None:
@@ -424,18 +429,34 @@ def routes(
         mode=CastMode[f"CAST_{asked}"],
         steps=steps,
         values=values,
-        all=tuple(
-            Route(
-                src=src,
-                dst=dst,
-                mode=CastMode[f"CAST_{asked}"],
-                steps=_steps(one.chain),
-                verdict=one.verdict,
-                cycles=one.cycles,
-                chain=one.chain,
-            )
-            for one in found
-        ),
+        all=tuple(route_of(one.chain, asked, one.verdict, one.cycles) for one in found),
+    )
+
+
+def check_family() -> None:
+    """Refuse a chip of the context of whose family no chains are known.
+
+    Raises:
+        RouteError: it has other casts.
+    """
+    chip = current().chip
+    if chip.isa != FAMILY:
+        raise RouteError(
+            f"routes are known of {FAMILY}; {chip} has the casts of {chip.isa}: options(chip=) "
+            "chooses another"
+        )
+
+
+def route_of(chain: Chain, mode: RoundMode, verdict: Verdict, cycles: float) -> Route:
+    """A judged chain in the user's words."""
+    return Route(
+        src=DTYPE_OF[chain.src],
+        dst=DTYPE_OF[chain.dst],
+        mode=CastMode[f"CAST_{mode}"],
+        steps=_steps(chain),
+        verdict=verdict,
+        cycles=cycles,
+        chain=chain,
     )
 
 

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from support.environment.command import Command, command
 
@@ -74,6 +75,37 @@ def test_json_has_every_part(command: Command) -> None:
     }
     assert len(best["first"]) == 3
     assert best["kernel"].startswith("import pypto_cast as pypto")
+
+
+def test_a_chain_of_ones_own_is_judged(command: Command, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.array([[0.50001, 2.5]], np.float32))
+    words = ("route", "--from", "FP32", "--to", "INT8", "--through", "FP16:RINT,INT8:RINT")
+    ran = command(*words, "--data", str(tmp_path / "x.npy"))
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("FP32 -> FP16 CAST_RINT -> INT8 CAST_RINT beside one CAST_RINT\n")
+    assert "differs on 1,044,480 of 4,294,967,296 codes" in ran.out
+    assert "differs on 1 of 2 codes" in ran.out
+    assert max(map(len, ran.out.splitlines()[:6])) <= 80
+    verdicts: Any = command(*words, "--json").json["verdicts"]
+    assert [(each["of"], each["differing"]) for each in verdicts] == [("all codes", 1_044_480)]
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (("--through", "FP16:RINT"), "--through ends with DT_FP16, and --to is DT_INT8"),
+        (("--through", "FP16:RINT,"), "unknown dtype ''"),
+        (("--through", "FP16:NEAREST,INT8"), "unknown mode"),
+        (("--through", "FP16,INT8", "--steps", "2"), "--steps"),
+        (("--data", "x.npy"), "--through names the chain"),
+    ],
+)
+def test_a_chain_that_is_no_chain_is_refused(
+    words: tuple[str, ...], found: str, command: Command
+) -> None:
+    ran = command("route", "--from", "FP32", "--to", "INT8", *words)
+    assert ran.code == 2
+    assert found in ran.err
 
 
 @pytest.mark.exhaustive  # every pair is judged

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from pypto_cast.cli.app import Force, Json, refuse_unread
+from pypto_cast.dtypes.data_types import CastMode
 from pypto_cast.dtypes.names import dtype_named, mode_named
 from pypto_cast.report import terminal
 from pypto_cast.report.page import check_pages
@@ -16,7 +17,8 @@ from pypto_cast.report.report import Report
 from pypto_cast.report.text_format import written
 from pypto_cast.routes.atlas_page import atlas_page
 from pypto_cast.routes.cast_routes import routes
-from pypto_cast.tensors.array_files import check_free, new_file
+from pypto_cast.routes.chain_checks import check_chain
+from pypto_cast.tensors.array_files import check_free, new_file, read_tensor
 from simulator.numbers.literals import number_named
 
 
@@ -36,6 +38,17 @@ def run_route(
         typer.Option(metavar="LOW:HIGH", help="Only values between, such as --values=-128:127."),
     ] = None,
     steps: Annotated[int, typer.Option(metavar="N", help="Steps of a route, at most.")] = 3,
+    through: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DTYPE:MODE,...",
+            help="Judge this chain, such as FP16:RINT,INT8:RINT, instead of finding some.",
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Count the differing elements of a .npy too."),
+    ] = None,
     exhaustive: Annotated[
         bool, typer.Option("--exhaustive", help="Show the best on all codes of a 32-bit source.")
     ] = False,
@@ -52,7 +65,7 @@ def run_route(
     if all_pairs or html is not None:
         if html is None or not all_pairs:
             raise ValueError("--all and --html FILE go together")
-        of_one = ("from_", "to", "mode", "values", "steps", "exhaustive", "json")
+        of_one = ("from_", "to", "mode", "values", "steps", "through", "data", "exhaustive", "json")
         refuse_unread(context, of_one, "of the page of every pair and mode")
         check_pages()
         check_free(html, force=force)
@@ -62,6 +75,12 @@ def run_route(
         return
     if from_ is None or to is None:
         raise ValueError("--from and --to name the dtypes; --all --html FILE takes every pair")
+    if through is not None:
+        refuse_unread(context, ("values", "steps"), "of chains that are found")
+        terminal.show(_checked(from_, to, through, mode, data, exhaustive=exhaustive), as_json=json)
+        return
+    if data is not None:
+        raise ValueError("--data counts what a chain changes; --through names the chain")
     found = routes(
         dtype_named(from_),
         dtype_named(to),
@@ -73,6 +92,20 @@ def run_route(
     if not found.all:
         _ = found.best  # the error names the steps that may help
     terminal.show(found.report, as_json=json)
+
+
+def _checked(
+    from_: str, to: str, through: str, mode: str, data: Path | None, *, exhaustive: bool
+) -> Report:
+    src, dst = dtype_named(from_), dtype_named(to)
+    steps = []
+    for word in through.split(","):
+        dtype, colon, named = word.partition(":")
+        steps.append((dtype_named(dtype), mode_named(named) if colon else CastMode.CAST_NONE))
+    if steps[-1][0] is not dst:
+        raise ValueError(f"--through ends with {steps[-1][0]}, and --to is {dst}")
+    given = None if data is None else read_tensor(data, src)
+    return check_chain(src, steps, mode_named(mode), data=given, exhaustive=exhaustive).report
 
 
 def _range_named(text: str) -> tuple[Fraction | float, Fraction | float]:
