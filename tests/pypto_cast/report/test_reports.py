@@ -61,6 +61,7 @@ def words(tmp_path: Path, npy: Path) -> dict[str, tuple[object, ...]]:
         "operations": ("operations",),
         "verify": ("verify", "--pair", "fp16-int8", "--mode", "RINT", "--jobs", 1),
         "route": ("route", "--from", "int32", "--to", "bf16"),
+        "chain": ("route", "--from", "fp32", "--to", "int8", "--through", "fp16:rint,int8:rint"),
         "tune": ("tune", "--shape", "64,96", "--from", "fp32", "--to", "fp16"),
         "tune-kernel": ("tune", f"{tmp_path}/k.py::scaled", "--top", 2),
         "fit": ("schedule", f"{tmp_path}/k.py::large"),
