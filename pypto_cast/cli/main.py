@@ -29,6 +29,7 @@ _COMMANDS: Final = (
         "cast",
         "checkpoint",
         "diff",
+        "judge",
         "matrix",
         "operations",
         "explain",

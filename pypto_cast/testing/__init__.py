@@ -6,6 +6,7 @@ differ, or cannot be.
 
 from pypto_cast.testing.bits import BitsDifferError, Difference, assert_bits_equal, differences
 from pypto_cast.testing.fit_checks import FitError, assert_fits
+from pypto_cast.testing.judgement import JudgedOutput, Judgement, judge
 from pypto_cast.testing.possible import (
     Impossible,
     ImpossibleError,
@@ -27,6 +28,8 @@ __all__ = [
     "FitError",
     "Impossible",
     "ImpossibleError",
+    "JudgedOutput",
+    "Judgement",
     "ScheduleError",
     "UndecidedError",
     "assert_bits_equal",
@@ -36,6 +39,7 @@ __all__ = [
     "assert_schedule_ok",
     "boundary_values",
     "differences",
+    "judge",
     "load_bounds",
     "save_bounds",
     "special_values",

@@ -108,7 +108,7 @@ def assert_possible(actual: Any, bounds: Certainty | OutputCertainty) -> None:
     __tracebackhide__ = True  # pytest shows the line of the test instead
     texts: list[str] = []
     found: list[Impossible] = []
-    for value, output in list(_paired(actual, bounds)):
+    for value, output in list(paired_outputs(actual, bounds)):
         total, first = _impossible(value, output)
         if total:
             head = f"{output.name}: {total:,} of {output.values.size:,} elements cannot be"
@@ -174,9 +174,15 @@ def _outputs(bounds: Certainty | OutputCertainty) -> tuple[OutputCertainty, ...]
     )
 
 
-def _paired(
+def paired_outputs(
     actual: Any, bounds: Certainty | OutputCertainty
 ) -> Iterable[tuple[Any, OutputCertainty]]:
+    """Each array with its output.
+
+    Raises:
+        TypeError: no bounds.
+        ValueError: other outputs than the bounds have.
+    """
     outputs = _outputs(bounds)
     names = [output.name for output in outputs]
     if isinstance(actual, Mapping):

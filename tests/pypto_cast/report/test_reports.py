@@ -71,6 +71,7 @@ def words(tmp_path: Path, npy: Path) -> dict[str, tuple[object, ...]]:
         "checkpoint": model,
         "checkpoint-plan": (*model, "-o", tmp_path / "out.safetensors", "--dry-run"),
         "diff": ("diff", npy, npy),
+        "judge": ("judge", npy, "--golden", npy),
         "device-check": ("facts",),
         "schedule": ("schedule", "--upstream-dump", unpacked("softmax", tmp_path / "planned")),
         "check-schedule": ("check-schedule", "--upstream-dump", unpacked("softmax", tmp_path)),

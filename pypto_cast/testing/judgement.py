@@ -1,0 +1,257 @@
+"""Results of a device judged: can they be, do they hold a standard, and is the golden right.
+
+judge -> precision.compared, precision.accepted, possible -> Judgement
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pypto_cast.kernel.certainty import Certainty, OutputCertainty
+from pypto_cast.report.notebook import notebook_html
+from pypto_cast.report.report import Column, Report, Table, columns, plain
+from pypto_cast.testing.bits import array_under_test
+from pypto_cast.testing.possible import (
+    ImpossibleError,
+    assert_possible,
+    impossible_count,
+    paired_outputs,
+)
+from pypto_cast.testing.precision import Acceptance, Comparison, Standard, accepted, compared
+
+_ALONE: Final = "result"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedOutput:
+    """One output, judged.
+
+    Attributes:
+        name: of the output.
+        elems: its elements.
+        comparison: beside the golden; None without one.
+        acceptance: the verdict of the standard; None without a golden.
+        impossible: elements that no device gives; None without bounds.
+        first: the first of them, with tile, core, operation and line; empty if there are none.
+        golden_impossible: elements of the golden that no device gives; None without both.
+    """
+
+    name: str
+    elems: int
+    comparison: Comparison | None = None
+    acceptance: Acceptance | None = None
+    impossible: int | None = None
+    first: str = ""
+    golden_impossible: int | None = None
+
+    @property
+    def passes(self) -> bool:
+        """A device may give every element; without bounds, the standard passes."""
+        if self.impossible is not None:
+            return not self.impossible
+        return self.acceptance is None or self.acceptance.passes
+
+    def lines(self) -> Iterator[str]:
+        """The verdicts in words."""
+        if self.impossible is not None:
+            verdict = (
+                f"{self.impossible:,} of {self.elems:,} elements cannot come from a device"
+                if self.impossible
+                else f"a device may give all {self.elems:,} elements"
+            )
+            yield f"{self.name}: {verdict}"
+        if self.golden_impossible:
+            yield (
+                f"{self.name}: the golden cannot come from a device, {self.golden_impossible:,} "
+                f"of {self.elems:,} elements cannot"
+            )
+        if self.acceptance is not None:
+            yield f"{self.name}: {self.acceptance}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """All outputs, judged.
+
+    Attributes:
+        outputs: in the order of the bounds, or as they were given.
+    """
+
+    outputs: tuple[JudgedOutput, ...]
+
+    @property
+    def passes(self) -> bool:
+        """Every output does."""
+        return all(each.passes for each in self.outputs)
+
+    def __str__(self) -> str:
+        return "\n".join(line for each in self.outputs for line in each.lines())
+
+    @property
+    def report(self) -> Report:
+        """The verdicts; last places and errors beside the golden; the first impossible elements."""
+        beside = [(each.name, each.comparison) for each in self.outputs if each.comparison]
+        places = Table(
+            key="last_places",
+            caption="last places beside the golden",
+            columns=columns(output="output", apart="apart", elements="elements"),
+            rows=[(name, *row) for name, comparison in beside for row in comparison.ulp_rows()],
+        )
+        errors = Table(
+            key="errors",
+            caption="errors beside the golden",
+            columns=(
+                *columns(output="output"),
+                *(
+                    Column(key=key, heading=heading, spec=".4g")
+                    for key, heading in (("mare", "MARE"), ("mere", "MERE"), ("rmse", "RMSE"))
+                ),
+                *columns(small_wrong="small values wrong"),
+            ),
+            rows=[
+                (name, *dataclasses.astuple(comparison.errors))
+                for name, comparison in beside
+                if comparison.errors is not None
+            ],
+        )
+        verdicts = Table(
+            key="outputs",
+            columns=(
+                *columns(output="output", elements="elements", passes=None),
+                *columns(impossible="impossible", golden_impossible="golden impossible"),
+                *columns(differing="differ", standard=None, acceptance=None, first=None),
+            ),
+            rows=list(map(_row, self.outputs)),
+        )
+        firsts = [each.first for each in self.outputs if each.first]
+        return Report(
+            kind="judge",
+            title="passes" if self.passes else "fails",
+            facts=plain(passes=self.passes),
+            tables=(verdicts, *(table for table in (errors, places) if table.rows)),
+            notes=(*str(self).splitlines(), *firsts),
+        )
+
+    def _repr_html_(self) -> str:
+        return notebook_html(self.report)
+
+
+def _row(each: JudgedOutput) -> tuple[object, ...]:
+    accepted_by = each.acceptance
+    return (
+        each.name,
+        each.elems,
+        each.passes,
+        each.impossible,
+        each.golden_impossible,
+        None if each.comparison is None else each.comparison.differing,
+        None if accepted_by is None else accepted_by.standard,
+        None if accepted_by is None else {"passes": accepted_by.passes, "text": accepted_by.text},
+        each.first,
+    )
+
+
+def judge(
+    result: Any,
+    golden: Any = None,
+    precise: Any = None,
+    *,
+    bounds: Certainty | OutputCertainty | None = None,
+    standard: Standard = "bits",
+) -> Judgement:
+    """Judge results: whether a device may give them, and how far they are from a golden.
+
+    With bounds, elements outside are found, of the golden too: one that no device gives is a
+    mistake of the golden. Without them the standard decides.
+
+    Args:
+        result: of one output a pypto tensor, a numpy array or a torch tensor; of several a mapping
+            by name, or a list or tuple in their order. Not modified.
+        golden: the same kind; None: none.
+        precise: the same kind, in a wider dtype, for standard "2.1".
+        bounds: what a device may give, as `Kernel.certainty` returns it.
+        standard: as for `precision.accepted`.
+
+    Raises:
+        TypeError: no arrays, or dtypes that differ.
+        ValueError: neither a golden nor bounds; other outputs than the bounds or the golden have;
+            another shape; an unknown standard, or one that needs what is not there.
+    """
+    if golden is None and bounds is None:
+        raise ValueError("a result is judged by a golden, by bounds, or by both; got neither")
+    if precise is not None and golden is None:
+        raise ValueError("precise judges the golden too; give a golden")
+    results = _by_name(result, bounds)
+    goldens, precises = (_beside(each, results) for each in (golden, precise))
+    return Judgement(
+        outputs=tuple(
+            _judged(name, value, output, goldens.get(name), precises.get(name), standard)
+            for name, (value, output) in results.items()
+        )
+    )
+
+
+def _judged(
+    name: str,
+    value: Any,
+    output: OutputCertainty | None,
+    golden: Any,
+    precise: Any,
+    standard: Standard,
+) -> JudgedOutput:
+    impossible = golden_impossible = None
+    first = ""
+    if output is not None:
+        impossible, first = _impossible(value, output)
+        if golden is not None:
+            golden_impossible, _ = _impossible(golden, output)
+    return JudgedOutput(
+        name=name,
+        elems=array_under_test(value, name).size,
+        comparison=None if golden is None else compared(value, golden),
+        acceptance=None if golden is None else accepted(standard, value, golden, precise),
+        impossible=impossible,
+        first=first,
+        golden_impossible=golden_impossible,
+    )
+
+
+def _impossible(value: Any, output: OutputCertainty) -> tuple[int, str]:
+    try:
+        assert_possible(value, output)
+    except ImpossibleError as error:
+        if not error.impossible:
+            raise ValueError(str(error)) from error  # another dtype or shape
+        return impossible_count(array_under_test(value, output.name), output), str(error)
+    return 0, ""
+
+
+def _by_name(
+    result: Any, bounds: Certainty | OutputCertainty | None
+) -> dict[str, tuple[Any, OutputCertainty | None]]:
+    """Each array with its output, by names."""
+    if bounds is not None:
+        return {output.name: (value, output) for value, output in paired_outputs(result, bounds)}
+    if isinstance(result, Mapping):
+        return {name: (value, None) for name, value in result.items()}
+    if isinstance(result, (list, tuple)):
+        return {f"{_ALONE} {number}": (value, None) for number, value in enumerate(result)}
+    return {_ALONE: (result, None)}
+
+
+def _beside(given: Any, results: Mapping[str, Any]) -> dict[str, Any]:
+    """The arrays of a golden by the names of the results."""
+    if given is None:
+        return {}
+    if isinstance(given, Mapping):
+        if set(given) != set(results):
+            have, want = (", ".join(map(str, each)) for each in (given, results))
+            raise ValueError(f"the golden has {have}; the results are {want}")
+        return dict(given)
+    values = list(given) if isinstance(given, (list, tuple)) else [given]
+    if len(values) != len(results):
+        raise ValueError(f"the golden has {len(values)} arrays; the results are {len(results)}")
+    return dict(zip(results, values, strict=True))

@@ -1,0 +1,141 @@
+"""The command: judge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.environment.command import Command, command
+
+import pypto_cast as pypto
+
+__all__ = ["command"]  # a fixture
+
+KERNEL = """
+import pypto_cast as pypto
+
+M = pypto.Tensor[[8, 32], pypto.DT_FP32]
+B = pypto.Tensor[[8, 32], pypto.DT_BF16]
+
+@pypto.frontend.jit
+def scaled(x: M, y: M):
+    pypto.set_vec_tile_shapes(4, 16)
+    y[:] = pypto.exp(x) * 2.0
+
+@pypto.frontend.jit
+def halves(x: M, y: B):
+    pypto.set_vec_tile_shapes(4, 16)
+    y[:] = pypto.cast(x, pypto.DT_BF16, mode=pypto.CAST_RINT)
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "k.py").write_text(KERNEL)
+    x = np.random.default_rng(7).standard_normal((8, 32)).astype(np.float32)
+    np.savez(tmp_path / "in.npz", x=x)
+    right = (np.exp(x.astype(np.float64)).astype(np.float32) * np.float32(2)).astype(np.float32)
+    np.save(tmp_path / "right.npy", right)
+    wrong = right.copy()
+    wrong[3, 17] = np.float32(-1)
+    np.save(tmp_path / "wrong.npy", wrong)
+    wrong.tofile(tmp_path / "wrong.bin")
+    return tmp_path
+
+
+def test_what_a_device_may_give(command: Command, files: Path) -> None:
+    words = ("--kernel", f"{files}/k.py::scaled", "--inputs", files / "in.npz")
+    ran = command("judge", files / "right.npy", *words)
+    assert (ran.code, ran.err) == (0, "")
+    assert "y: a device may give all 256 elements" in ran.out
+
+
+def test_an_element_outside_is_named_with_tile_and_line(command: Command, files: Path) -> None:
+    words = ("--kernel", f"{files}/k.py::scaled", "--inputs", files / "in.npz")
+    ran = command("judge", files / "wrong.npy", *words)
+    assert ran.code == 1
+    assert "y: 1 of 256 elements cannot come from a device" in ran.out
+    assert "[3, 17]: cannot be" in ran.out
+    assert "tile 1 at [0, 16], [4, 16] elements, core 1, mul at k.py:10 in scaled" in ran.out
+
+
+def test_a_golden_that_cannot_be_is_named(command: Command, files: Path) -> None:
+    words = ("--kernel", f"{files}/k.py::scaled", "--inputs", files / "in.npz")
+    ran = command("judge", files / "right.npy", "--golden", files / "wrong.npy", *words)
+    assert ran.code == 0
+    assert "the golden cannot come from a device, 1 of 256 elements cannot" in ran.out
+    document = command(
+        "judge", files / "right.npy", "--golden", files / "wrong.npy", *words, "--json"
+    ).json
+    assert document["passes"] is True
+    (output,) = document["outputs"]
+    assert (output["impossible"], output["golden_impossible"], output["differing"]) == (0, 1, 1)
+
+
+def test_the_standard_decides_without_a_kernel(command: Command, files: Path) -> None:
+    beside = ("judge", files / "wrong.npy", "--golden", files / "right.npy")
+    assert command(*beside).code == 1
+    assert "1 of 256 elements have other bits" in command(*beside).out
+    assert command("judge", files / "right.npy", "--golden", files / "right.npy").code == 0
+    assert command(*beside, "--standard", "community").code == 1
+
+
+def test_raw_bytes_and_bf16_kept_as_fp32(command: Command, files: Path) -> None:
+    raw = ("judge", files / "wrong.bin", "--golden", files / "wrong.npy")
+    assert command(*raw, "--dtype", "fp32", "--shape", "8,32").code == 0
+    with np.load(files / "in.npz") as held:
+        x = held["x"]
+    with pypto.options(vec_tile_shapes=[4, 16]):
+        y = pypto.cast(pypto.from_numpy(x), pypto.DT_BF16, mode=pypto.CAST_RINT).numpy()
+    codes = y.view(np.uint16)
+    np.save(files / "codes.npy", codes)
+    np.save(files / "wide.npy", (codes.astype(np.uint32) << np.uint32(16)).view(np.float32))
+    words = ("--kernel", f"{files}/k.py::halves", "--inputs", files / "in.npz")
+    for name in ("codes", "wide"):
+        ran = command("judge", files / f"{name}.npy", *words)
+        assert (ran.code, ran.err) == (0, "")
+        assert "a device may give all 256 elements" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (("right.npy",), "give --golden, or --kernel with --inputs"),
+        (("right.npy", "--kernel", "k.py::scaled"), "--kernel and --inputs go together"),
+        (("right.npy", "--golden", "turned.npy"), "shape [8, 32], the golden [32, 8]; one may be"),
+        (("right.npy", "--golden", "half.npy"), "dtype DT_FP32, the golden DT_FP16"),
+        (("wrong.bin", "--golden", "right.npy"), "give --dtype and --shape"),
+        (
+            ("wrong.bin", "--golden", "right.npy", "--dtype", "fp32", "--shape", "8,31"),
+            "has 1,024 B; DT_FP32 of shape [8, 31] has 992 B",
+        ),
+        (("right.npy", "--golden", "right.npy", "--standard", "2.0"), "standard is one of bits"),
+        (("right.npy", "--golden", "right.npy", "--standard", "2.1:L0"), "give precise"),
+        (("right.npy", "--golden", "right.npy", "--output", "y"), "--output names an output"),
+        (("empty.npy", "--golden", "right.npy"), "empty.npy"),
+        (("wide.npy", "--kernel", "k.py::halves", "--inputs", "in.npz"), "not all its values are"),
+        (
+            ("right.npy", "--kernel", "k.py::scaled", "--inputs", "in.npz", "--output", "z"),
+            "the kernel writes y, not z",
+        ),
+        (("nothing.npy", "--golden", "right.npy"), "nothing.npy"),
+    ],
+)
+def test_what_cannot_be_judged(
+    words: tuple[str, ...], found: str, command: Command, files: Path
+) -> None:
+    right = np.load(files / "right.npy")
+    np.save(files / "turned.npy", right.T.copy())
+    np.save(files / "half.npy", right.astype(np.float16))
+    np.save(files / "wide.npy", right)
+    (files / "empty.npy").write_bytes(b"")
+    known = {path.name for path in files.iterdir()} | {
+        "nothing.npy",
+        "k.py::scaled",
+        "k.py::halves",
+    }
+    ran = command("judge", *(f"{files}/{word}" if word in known else word for word in words))
+    assert ran.code == 2
+    assert found in ran.err
+    assert len(ran.err.splitlines()) == 1
