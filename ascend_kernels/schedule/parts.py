@@ -24,6 +24,10 @@ OUTWARD: Final = ("COPY_OUT", "TRANSPOSE_MOVEOUT")
 """The opcodes that move tiles from UB to GM."""
 COPIES: Final = ("COPY_IN", "TRANSPOSE_MOVEIN", *OUTWARD)
 """The opcodes that move tiles between GM and UB."""
+BETWEEN_CORES: Final = ("CV_SYNC_SRC", "CV_SYNC_DST")
+"""The set and the wait of a flag between the cube and a vector core."""
+SYNCS: Final = ("SYNC_SRC", "SYNC_DST", *BETWEEN_CORES, "BAR.")
+"""The beginnings of the opcodes of syncs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

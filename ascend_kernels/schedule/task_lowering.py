@@ -13,6 +13,7 @@ from ascend_kernels.matrix import MATRIX, resolve
 from ascend_kernels.program import conversions
 from ascend_kernels.schedule.boxes import Box, WrittenBoxes
 from ascend_kernels.schedule.parts import (
+    BETWEEN_CORES,
     Access,
     Barrier,
     Body,
@@ -463,6 +464,8 @@ def not_executed(leaf: Leaf, isa: str) -> str:
     """The reason for which a leaf cannot be executed; "" where it can."""
     if leaf.core == "AIC":
         return f"{leaf.name} runs on the cube"
+    if any(each.opcode in BETWEEN_CORES for each in leaf.operations):
+        return f"{leaf.name} waits for the cube, or the cube for it"
     missing = dict.fromkeys(
         each.opcode
         for each in leaf.operations

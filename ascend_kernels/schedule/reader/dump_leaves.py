@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from ascend_kernels.schedule.parts import (
     COPIES,
+    SYNCS,
     Buffer,
     Flag,
     Leaf,
@@ -130,7 +131,7 @@ class LeafReader:
         if opcode in COPIES:
             access = len(self._copies)
             self._copies.append(_copy_of(given, attributes))
-        is_sync = opcode.startswith(("SYNC_", "BAR."))
+        is_sync = opcode.startswith(SYNCS)
         value = attributes.get("SCALAR", {}).get("value")
         axis = next((attributes[each] for each in _AXES if each in attributes), -1)
         return TileOperation(

@@ -104,6 +104,30 @@ def test_a_leaf_of_the_cube_has_no_ub_and_its_pipes_have_names(tmp_path: Path) -
     assert "UB over time" in only._repr_html_()
 
 
+def test_a_leaf_that_waits_for_the_cube_is_read_and_not_executed(tmp_path: Path) -> None:
+    dump = unpacked("ragged_add", tmp_path)
+    first, *_ = sorted(dump.glob("Pass_36_*/*_LEAF_*.json"))
+    document = json.loads(first.read_text())
+    (function,) = document["functions"]
+    set_at, wait_at = (
+        next(x for x in function["operations"] if x["opcode"] == f"SYNC_{end}")
+        for end in ("SRC", "DST")
+    )
+    for each, opcode in ((set_at, "CV_SYNC_SRC"), (wait_at, "CV_SYNC_DST")):
+        each["opcode"] = opcode
+        each["sync_queue"].update(pipe_id=5, trig_pipe=5)
+    first.write_text(json.dumps(document))
+
+    schedule = pypto.read_schedule(dump)
+
+    (reason,) = schedule.not_executed
+    assert reason == f"{function['func_magicname']} waits for the cube, or the cube for it"
+    assert " CV_SYNC_SRC MTE3->MTE3 " in str(schedule)
+    assert Schedule.from_json(schedule.to_json()) == schedule
+    with pytest.raises(pypto.NotExecutedError, match="waits for the cube"):
+        schedule.run(*arrays_of(schedule))
+
+
 @pypto.frontend.jit(runtime_options={"run_mode": pypto.RunMode.SIM})
 def written_twice(
     x: pypto.Tensor([128, 512], pypto.DT_FP32),
