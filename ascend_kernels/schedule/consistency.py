@@ -95,9 +95,12 @@ def check_leaf(leaf: Leaf) -> None:
         is_sync = operation.opcode.startswith(SYNCS)
         if is_sync != (flag is not None):
             raise ValueError(f"{where}: {'it has no flag' if is_sync else 'it has a flag'}")
-        if flag is not None and operation.opcode not in BETWEEN_CORES:
-            if (flag.setter == flag.waiter) != operation.opcode.startswith("BAR."):
-                raise ValueError(f"{where}: it is between {flag.setter} and {flag.waiter}")
+        if (
+            flag is not None
+            and operation.opcode not in BETWEEN_CORES
+            and (flag.setter == flag.waiter) != operation.opcode.startswith("BAR.")
+        ):
+            raise ValueError(f"{where}: it is between {flag.setter} and {flag.waiter}")
         if flag is not None and (operation.inputs or operation.outputs):
             raise ValueError(f"{where}: it has tiles, and is a sync")
         if flag is None and not operation.outputs:
