@@ -116,6 +116,8 @@ def check_leaf(leaf: Leaf) -> None:
                     f"{where}: a tile of {len(operand.shape)} axes, whose valid shape has "
                     f"{len(operand.valid_shape)}"
                 )
+            if operand.is_packed and (len(operand.shape) < 2 or operand.shape[-1] != 1):
+                raise ValueError(f"{where}: a packed tile of the shape {operand.shape}")
             if operand.buffer is None:
                 continue
             if not 0 <= operand.buffer < len(leaf.buffers):
