@@ -220,9 +220,11 @@ class TileCore:
             _check_copy(step)
         reads = tuple(region for tile in step.inputs for region in tile.regions())
         result, *scratch = step.outputs
-        writes = (*result.regions(), *(map(_whole, scratch)))
+        writes = tuple(map(_whole, scratch))
         _check_overlap(step)
-        return Effect(reads=reads, writes=writes)
+        if row.is_late:
+            return Effect(reads=reads, writes=writes, late_writes=result.regions())
+        return Effect(reads=reads, writes=(*result.regions(), *writes))
 
     def apply(
         self, index: int, step: TileStep, effect: Effect, registers: Registers, lives: Lives
