@@ -242,8 +242,9 @@ def _executed(
     except SimulatorFault as error:
         return Status.FAULT, _line(error), len(schedule.leaves)
     except pypto.NotExecutedError as error:
-        met = int(re.findall(r"\d+", str(error))[0])
-        return Status.NOT_EXECUTED, _reasons(schedule) or _line(error), met
+        if met := re.match(r"not executed: (\d+) of", str(error)):
+            return Status.NOT_EXECUTED, _reasons(schedule) or _line(error), int(met[1])
+        return Status.NOT_EXECUTED, _line(error), len(schedule.leaves)
     except ValueError as error:
         return Status.NOT_EXECUTED, _line(error), len(schedule.leaves)
     if not isinstance(found, Kernel):
@@ -370,6 +371,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     folders = [Path(each) for each in os.environ.get(MODELS, "").split(os.pathsep) if each]
     rows = [row for row in _listed(chosen.list) if not chosen.ids or row["id"] in chosen.ids]
+    if missing := sorted({*chosen.ids} - {row["id"] for row in rows}):
+        print(f"{chosen.list} has no kernel {missing[0]}")
+        return 2
     models = {row["id"] for row in rows if ":" in row["kernel"]}
     results: list[Result] = []
     began = time.monotonic()

@@ -11,6 +11,8 @@ from typing import Final
 
 from ascend_kernels.schedule.part_types import WANTED, fits, shown
 from ascend_kernels.schedule.parts import (
+    BETWEEN_CORES,
+    SYNCS,
     Body,
     Branch,
     ControlStep,
@@ -90,10 +92,14 @@ def check_leaf(leaf: Leaf) -> None:
         if leaf.core == "HUB" and any(x.buffer is not None for x in _operands(operation)):
             raise ValueError(f"{where}: it has tiles in UB, and on a HUB nothing runs")
         flag = operation.flag
-        is_sync = operation.opcode.startswith(("SYNC_", "BAR."))
+        is_sync = operation.opcode.startswith(SYNCS)
         if is_sync != (flag is not None):
             raise ValueError(f"{where}: {'it has no flag' if is_sync else 'it has a flag'}")
-        if flag is not None and (flag.setter == flag.waiter) != operation.opcode.startswith("BAR."):
+        if (
+            flag is not None
+            and operation.opcode not in BETWEEN_CORES
+            and (flag.setter == flag.waiter) != operation.opcode.startswith("BAR.")
+        ):
             raise ValueError(f"{where}: it is between {flag.setter} and {flag.waiter}")
         if flag is not None and (operation.inputs or operation.outputs):
             raise ValueError(f"{where}: it has tiles, and is a sync")
@@ -110,6 +116,8 @@ def check_leaf(leaf: Leaf) -> None:
                     f"{where}: a tile of {len(operand.shape)} axes, whose valid shape has "
                     f"{len(operand.valid_shape)}"
                 )
+            if operand.is_packed and (len(operand.shape) < 2 or operand.shape[-1] != 1):
+                raise ValueError(f"{where}: a packed tile of the shape {operand.shape}")
             if operand.buffer is None:
                 continue
             if not 0 <= operand.buffer < len(leaf.buffers):

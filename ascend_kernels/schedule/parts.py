@@ -24,6 +24,10 @@ OUTWARD: Final = ("COPY_OUT", "TRANSPOSE_MOVEOUT")
 """The opcodes that move tiles from UB to GM."""
 COPIES: Final = ("COPY_IN", "TRANSPOSE_MOVEIN", *OUTWARD)
 """The opcodes that move tiles between GM and UB."""
+BETWEEN_CORES: Final = ("CV_SYNC_SRC", "CV_SYNC_DST")
+"""The set and the wait of a flag between the cube and a vector core."""
+SYNCS: Final = ("SYNC_SRC", "SYNC_DST", *BETWEEN_CORES, "BAR.")
+"""The beginnings of the opcodes of syncs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +112,9 @@ class TileOperand(Part):
         shape: its extents in UB, padding included.
         valid_shape: the extents that hold data.
         offset: the place of the first valid element, an axis each.
+        is_packed: in UB, the last axis has one element and no padding, so that the operation takes
+            the last two axes for one row (upstream's option combine_axis; r0.2.0, framework/src/
+            codegen/codegen_op.cpp:58, CombineAxis).
     """
 
     buffer: int | None = None
@@ -117,6 +124,7 @@ class TileOperand(Part):
     shape: tuple[int, ...] = ()
     valid_shape: Scalars = ()
     offset: tuple[int, ...] = ()
+    is_packed: bool = False
 
     @property
     def size_bytes(self) -> int:

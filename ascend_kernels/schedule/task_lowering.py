@@ -13,6 +13,7 @@ from ascend_kernels.matrix import MATRIX, resolve
 from ascend_kernels.program import conversions
 from ascend_kernels.schedule.boxes import Box, WrittenBoxes
 from ascend_kernels.schedule.parts import (
+    BETWEEN_CORES,
     Access,
     Barrier,
     Body,
@@ -337,13 +338,13 @@ class Lowering:
             assert operand.access is not None
             access = task.accesses[operand.access]
             offset = tuple(evaluate(each, values) for each in access.offset)
-            shape = valid[operand.access] or extents_of(other)
+            shape = _as_row(valid[operand.access] or extents_of(other), other)
             if not access.tensor:
                 self._record_spill(spill, offset[0] + other.size_bytes, operand.format)
                 return TileBox(
                     space=f"gm.{spill}",
                     start_bytes=offset[0],
-                    tensor_shape=other.shape,
+                    tensor_shape=_as_row(other.shape, other),
                     offset=(0,) * len(other.shape),
                     shape=shape,
                     format=operand.format,
@@ -352,11 +353,13 @@ class Lowering:
             fmt, extents = self.tensors[name]
             if fmt != operand.format:
                 raise ValueError(f"its tile of {access.tensor} is {operand.format}, and that {fmt}")
+            if other.is_packed and extents[-1:] != (1,):
+                raise ValueError(f"its tile is packed, and {access.tensor} of {list(extents)}")
             return TileBox(
                 space=f"gm.{self._memory_of(name)}",
                 start_bytes=0,
-                tensor_shape=extents,
-                offset=offset,
+                tensor_shape=_as_row(extents, other),
+                offset=_as_row(offset, other),
                 shape=shape,
                 format=fmt,
             )
@@ -367,9 +370,9 @@ class Lowering:
             return TileBox(
                 space=UB,
                 start_bytes=ranges[operand.buffer].offset_bytes + operand.start_bytes,
-                tensor_shape=operand.shape,
-                offset=operand.offset,
-                shape=extents_of(operand),
+                tensor_shape=_as_row(operand.shape, operand),
+                offset=_as_row(operand.offset, operand),
+                shape=_as_row(extents_of(operand), operand),
                 format=operand.format,
                 buffer=ranges[operand.buffer],
             )
@@ -454,6 +457,11 @@ def open_axes(shape: Sequence[Scalar]) -> frozenset[int]:
     return frozenset(axis for axis, extent in enumerate(shape) if not isinstance(extent, int))
 
 
+def _as_row(extents: tuple[int, ...], tile: TileOperand) -> tuple[int, ...]:
+    """Extents, or an offset, with the last two axes as the row that they are in a packed tile."""
+    return (*extents[:-2], *extents[:-3:-1]) if tile.is_packed else extents
+
+
 def _scratch(tile: TileBox) -> TileBox:
     """All of the memory that a scratch operand has, from its offset on: nothing in it is valid."""
     return replace(tile, shape=tile.tensor_shape)
@@ -463,6 +471,8 @@ def not_executed(leaf: Leaf, isa: str) -> str:
     """The reason for which a leaf cannot be executed; "" where it can."""
     if leaf.core == "AIC":
         return f"{leaf.name} runs on the cube"
+    if any(each.opcode in BETWEEN_CORES for each in leaf.operations):
+        return f"{leaf.name} waits for the cube, or the cube for it"
     missing = dict.fromkeys(
         each.opcode
         for each in leaf.operations

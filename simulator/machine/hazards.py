@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from simulator.machine.isa import Pipe
-from simulator.machine.memory import Region, SimulatorFault
+from simulator.machine.memory import Effect, Region, SimulatorFault
 
 _PIPES: Final = (Pipe.MTE2, Pipe.V, Pipe.MTE3)
 _KEPT: Final = 64
@@ -59,28 +59,26 @@ class Hazards:
             self._begun[pipe] = issue_clock
             self.learn(pipe, issue_clock)
 
-    def access(
-        self,
-        index: int,
-        pipe: Pipe,
-        reads: tuple[Region, ...],
-        writes: tuple[Region, ...],
-    ) -> None:
+    def access(self, index: int, pipe: Pipe, effect: Effect) -> None:
         """Note the bytes that an instruction touches as it starts.
+
+        Its late writes come after all that its own pipe did before.
 
         Raises:
             SimulatorFault: it races with one that is not known to be done.
         """
         self._issued[pipe] += 1
-        mine = _Access(self._issued[pipe], index, pipe, reads, writes)
+        early = _Access(self._issued[pipe], index, pipe, effect.reads, effect.writes)
+        whole = replace(early, writes=(*effect.writes, *effect.late_writes))
         known = self._known[pipe]
         for other_pipe in _PIPES:
             done = known[other_pipe]
+            mine = early if other_pipe is pipe else whole
             for other in reversed(self._in_flight[other_pipe]):
                 if other.number <= done:
                     break
                 self._check_pair(mine, other)
-        self._in_flight[pipe].append(mine)
+        self._in_flight[pipe].append(whole)
         if len(self._in_flight[pipe]) > _KEPT:
             self._forget()
 

@@ -314,10 +314,14 @@ class VectorMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """The bytes that an instruction reads and writes."""
+    """The bytes that an instruction reads and writes.
+
+    Those of `late_writes` it writes behind a barrier inside of it.
+    """
 
     reads: tuple[Region, ...] = ()
     writes: tuple[Region, ...] = ()
+    late_writes: tuple[Region, ...] = ()
 
 
 class Addresses:

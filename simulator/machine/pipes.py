@@ -226,9 +226,7 @@ class Scheduler:
                     self._hazards.barrier(instruction.of)
                 case _:
                     effect = self._core.effect(instruction)
-                    self._hazards.access(
-                        issued.index, instruction.pipe, effect.reads, effect.writes
-                    )
+                    self._hazards.access(issued.index, instruction.pipe, effect)
                     self._core.apply(
                         issued.index, instruction, effect, issued.registers, issued.lives
                     )

@@ -202,7 +202,8 @@ class TileCore:
             raise SimulatorFault("has no scalar")
         if row.work is TileWork.COMPARE and step.function not in OPERATIONS:
             raise SimulatorFault(f"names no comparison, but {step.function!r}")
-        for tile in (*step.inputs, *step.outputs):
+        tiles = *step.inputs, *step.outputs
+        for tile in tiles:
             self._check(tile)
         if row.work in _ALONG_AXES:
             _check_axes(step)
@@ -211,13 +212,17 @@ class TileCore:
         if row.work is TileWork.ALIAS:
             _check_alias(step)
             return Effect()
+        for tile in tiles:
+            self._check_rows(tile)
         if row.pipe in _COPIED:
             _check_copy(step)
         reads = tuple(region for tile in step.inputs for region in tile.regions())
         result, *scratch = step.outputs
-        writes = (*result.regions(), *(map(_whole, scratch)))
+        writes = tuple(map(_whole, scratch))
         _check_overlap(step)
-        return Effect(reads=reads, writes=writes)
+        if row.is_late:
+            return Effect(reads=reads, writes=writes, late_writes=result.regions())
+        return Effect(reads=reads, writes=(*result.regions(), *writes))
 
     def apply(
         self, index: int, step: TileStep, effect: Effect, registers: Registers, lives: Lives
@@ -275,8 +280,6 @@ class TileCore:
             raise SimulatorFault(f"{tile} lies in no buffer", at)
         if tile.start_bytes % line:
             raise SimulatorFault(f"{tile} is not aligned to {line} B", at)
-        if len(tile.tensor_shape) > 1 and tile.strides_bytes[-2] % line and tile.shape[-2] > 1:
-            raise SimulatorFault(f"rows of {tile} are not aligned to {line} B", at)
         if tile.start_bytes < tile.buffer.offset_bytes or tile.stop_bytes > tile.buffer.stop:
             raise SimulatorFault(
                 f"ub+{tile.start_bytes}..{tile.stop_bytes} leaves buffer {tile.buffer.name}, "
@@ -289,6 +292,14 @@ class TileCore:
                 f"does not fit the {self._chip.ub_bytes} B of UB",
                 at,
             )
+
+    def _check_rows(self, tile: TileBox) -> None:
+        line = self._chip.block_bytes
+        if tile.space != UB or len(tile.shape) < 2 or tile.shape[-2] < 2:
+            return
+        if tile.strides_bytes[-2] % line:
+            at = UB, tile.start_bytes
+            raise SimulatorFault(f"rows of {tile} are not aligned to {line} B", at)
 
     def _check_scratch(self, step: TileStep) -> None:
         """Refuse scratch of a reduction that has fewer bytes than its input needs there."""

@@ -58,6 +58,8 @@ class TileOpcode:
         scalar_at: its place among the operands; None: the last one, unless the operation says that
             it is the first.
         has_scratch: the outputs behind the first are scratch memory, garbage afterwards.
+        is_late: it fills scratch memory, and writes its result behind a barrier inside of it
+            (tileop/arch32/dynamic/vector_dyn.h:2855; pto-isa a2a3/TTrans.hpp).
         in_place: an output may be written over an input.
         moves_whole: a tile that its elements fill is moved instead (vector/pad.cpp:23).
         inside: the instructions inside, each once, in the order in which the sources name them;
@@ -72,6 +74,7 @@ class TileOpcode:
     has_scalar: bool = False
     scalar_at: int | None = None
     has_scratch: bool = False
+    is_late: bool = False
     in_place: bool = False
     moves_whole: bool = False
     inside: tuple[str, ...]
@@ -230,7 +233,7 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
     TileOpcode(name="PAD", work=TileWork.PAD, has_scalar=True, moves_whole=True,
             inside=("vcopy", "vector_dup")),
     TileOpcode(name="FILLPAD", work=TileWork.PAD, has_scalar=True, inside=("vcopy", "vector_dup")),
-    _transpose(name="TRANSPOSE_VNCHWCONV", has_scratch=True,
+    _transpose(name="TRANSPOSE_VNCHWCONV", has_scratch=True, is_late=True,
             inside=("scatter_vnchwconv", _WITHIN, "vcopy")),
     _transpose(name="TRANSPOSE_MOVEIN", pipe=Pipe.MTE2, inside=(_IN,)),
     _transpose(name="TRANSPOSE_MOVEOUT", pipe=Pipe.MTE3, inside=(_OUT,)),

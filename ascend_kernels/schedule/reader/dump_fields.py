@@ -67,6 +67,8 @@ LEAF: Final[Mapping[str, Any]] = {
                 "op_attr_mode?": int,
                 "op_attr_satmode?": int,
                 "op_attr_cmp_operation?": int,
+                "op_attr_input_combine_axis?": [bool],
+                "op_attr_output_combine_axis?": [bool],
                 "workspace_base_offset?": int,
             },
         }

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ascend_kernels.schedule.parts import (
     COPIES,
+    SYNCS,
     Buffer,
     Flag,
     Leaf,
@@ -130,14 +131,14 @@ class LeafReader:
         if opcode in COPIES:
             access = len(self._copies)
             self._copies.append(_copy_of(given, attributes))
-        is_sync = opcode.startswith(("SYNC_", "BAR."))
+        is_sync = opcode.startswith(SYNCS)
         value = attributes.get("SCALAR", {}).get("value")
         axis = next((attributes[each] for each in _AXES if each in attributes), -1)
         return TileOperation(
             opcode=opcode,
             pipe=row.pipe.name if row is not None else "",
-            inputs=tuple(self._tile(each, access, opcode) for each in given["ioperands"]),
-            outputs=tuple(self._tile(each, access, opcode) for each in given["ooperands"]),
+            inputs=self._tiles(given, "input", access),
+            outputs=self._tiles(given, "output", access),
             mode=_MODES[attributes.get("op_attr_mode", 0)],
             saturate=attributes.get("op_attr_satmode", 0) == 0,
             scalar=self._numbers.get(str(given["opmagic"])) if value is None else value,
@@ -151,6 +152,24 @@ class LeafReader:
             latency=int(given["latency"]),
             file=str(given.get("file", "")),
             line=int(given.get("line", 0)),
+        )
+
+    def _tiles(
+        self, given: Mapping[str, Any], end: str, access: int | None
+    ) -> tuple[TileOperand, ...]:
+        """The operands at one end, of which the operation says which are packed."""
+        magics = given[f"{end[0]}operands"]
+        attribute = f"op_attr_{end}_combine_axis"
+        packed = (given.get("op_attr") or {}).get(attribute) or [False] * len(magics)
+        if len(packed) != len(magics):
+            raise ValueError(
+                f"operation {given['opmagic']}: {attribute} is of {len(packed)} tensors, not "
+                f"{len(magics)}"
+            )
+        tiles = (self._tile(each, access, str(given["opcode"])) for each in magics)
+        return tuple(
+            replace(tile, is_packed=tile.buffer is not None and len(tile.shape) > 1 and is_packed)
+            for tile, is_packed in zip(tiles, packed, strict=True)
         )
 
     def _tile(self, magic: int, access: int | None, opcode: str) -> TileOperand:

@@ -120,6 +120,12 @@ LEAF_DAMAGES: dict[str, tuple[Callable[[Function], object], str]] = {
         lambda leaf: leaf["operations"][1].update(op_attr={"op_attr_shape": 1}),
         "op_attr, op_attr_shape: a list is wanted, not 1",
     ),
+    "a packed tensor too many": (
+        lambda leaf: leaf["operations"][1].update(
+            op_attr={"op_attr_output_combine_axis": [False, True]}
+        ),
+        "op_attr_output_combine_axis is of 2 tensors, not 1",
+    ),
     "another pipe": (
         lambda leaf: leaf["operations"][1]["sync_queue"].update(pipe_id=5),
         "COPY_IN is of pipe MTE3, and the opcode of MTE2",

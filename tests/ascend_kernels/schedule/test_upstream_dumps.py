@@ -11,11 +11,12 @@ import pytest
 from support.programs.upstream_dumps import NAMES, arrays_of, kernel_of, unpacked
 
 import pypto_cast as pypto
-from ascend_kernels.schedule.parts import Barrier
+from ascend_kernels.schedule.parts import Barrier, Leaf
 from ascend_kernels.schedule.reader.dump_leaves import entries_of
 from ascend_kernels.schedule.schedule import Schedule
 from pypto_cast.testing import assert_schedule_ok, unknown_lines
 from pypto_cast.testing.schedule_checks import ScheduleError
+from simulator.machine.memory import SimulatorFault
 
 
 def schedule_of(name: str, folder: Path) -> Schedule:
@@ -102,6 +103,61 @@ def test_a_leaf_of_the_cube_has_no_ub_and_its_pipes_have_names(tmp_path: Path) -
     assert (only.peak_ub_bytes, only.needed_ub_bytes) == (0, 0)
     assert "0 B needed" in str(only)
     assert "UB over time" in only._repr_html_()
+
+
+def test_a_packed_column_is_one_row(tmp_path: Path) -> None:
+    dump = unpacked("packed", tmp_path)
+    schedule = pypto.read_schedule(dump)
+    (tile,) = {x.outputs[0] for x in schedule.leaves[0].operations if x.opcode == "CAST"}
+    assert (tile.shape, tile.is_packed) == ((32, 1), True)
+    assert Schedule.from_json(schedule.to_json()) == schedule
+    assert_schedule_ok(schedule, kernel_of("packed"))
+
+    padded = replace(schedule, leaves=(with_rows(schedule.leaves[0]), *schedule.leaves[1:]))
+    with pytest.raises(SimulatorFault, match=r"COPY_IN .* rows of ub\+0 32x1 BF16 are not aligned"):
+        padded.run(*arrays_of(schedule))
+    whole = schedule.to_json()
+    with pytest.raises(ValueError, match=r"a packed tile of the shape \(1, 32\)"):
+        Schedule.from_json(whole.replace('"shape": [32, 1]', '"shape": [1, 32]'))
+
+
+def with_rows(leaf: Leaf) -> Leaf:
+    """A leaf whose tiles have rows of one element, not one row."""
+    return replace(
+        leaf,
+        operations=tuple(
+            replace(
+                each,
+                inputs=tuple(replace(x, is_packed=False) for x in each.inputs),
+                outputs=tuple(replace(x, is_packed=False) for x in each.outputs),
+            )
+            for each in leaf.operations
+        ),
+    )
+
+
+def test_a_leaf_that_waits_for_the_cube_is_read_and_not_executed(tmp_path: Path) -> None:
+    dump = unpacked("ragged_add", tmp_path)
+    first, *_ = sorted(dump.glob("Pass_36_*/*_LEAF_*.json"))
+    document = json.loads(first.read_text())
+    (function,) = document["functions"]
+    set_at, wait_at = (
+        next(x for x in function["operations"] if x["opcode"] == f"SYNC_{end}")
+        for end in ("SRC", "DST")
+    )
+    for each, opcode in ((set_at, "CV_SYNC_SRC"), (wait_at, "CV_SYNC_DST")):
+        each["opcode"] = opcode
+        each["sync_queue"].update(pipe_id=5, trig_pipe=5)
+    first.write_text(json.dumps(document))
+
+    schedule = pypto.read_schedule(dump)
+
+    (reason,) = schedule.not_executed
+    assert reason == f"{function['func_magicname']} waits for the cube, or the cube for it"
+    assert " CV_SYNC_SRC MTE3->MTE3 " in str(schedule)
+    assert Schedule.from_json(schedule.to_json()) == schedule
+    with pytest.raises(pypto.NotExecutedError, match="waits for the cube"):
+        schedule.run(*arrays_of(schedule))
 
 
 @pypto.frontend.jit(runtime_options={"run_mode": pypto.RunMode.SIM})

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from support.programs.upstream_dumps import compiler, interpreter
+from support.programs.upstream_dumps import compiler, interpreter, unpacked
 
 import pypto_cast as pypto
 from benchmarks import upstream_drivers, upstream_schedules
@@ -199,3 +199,26 @@ def test_without_the_list_the_command_says_so(
     words = ["--list", str(tmp_path / "none.csv"), "--python", "python3"]
     assert upstream_schedules.main(words) == 2
     assert "none.csv is not there" in capsys.readouterr().out
+
+
+def test_a_kernel_that_the_list_lacks_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = list_of(tmp_path, ("one_abs_f32", "one_abs_f32", SAME, "32x256"))
+    words = ["one_abs", "--list", str(path), "--python", "python3"]
+    assert upstream_schedules.main(words) == 2
+    assert "has no kernel one_abs" in capsys.readouterr().out
+
+
+def test_no_leaf_of_a_kernel_beyond_a_limit_counts_as_executed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = written("softmax_z", SAME, "32x256")
+    file = tmp_path / "kernel.py"
+    file.write_text(kernel.text, encoding="utf-8")
+    monkeypatch.setattr("ascend_kernels.schedule.task_lowering.MAX_TASKS", 2)
+    found = upstream_schedules.judged(
+        kernel, file, unpacked("softmax", tmp_path), lambda text: None, lambda result: None
+    )
+    assert (found.status, found.leaves) == (upstream_schedules.Status.NOT_EXECUTED, "0 of 1")
+    assert "more than 2 tasks" in found.why

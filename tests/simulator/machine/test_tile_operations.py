@@ -269,6 +269,30 @@ def test_live_buffers_may_not_overlap_and_dead_ones_may() -> None:
         run(task(program, buffers=((A, 0, 5), (B, 3, 5), (onto, 5, 8))))
 
 
+def transposition(output: UbRange, scratch: UbRange) -> TileStep:
+    column = replace(ub(output), tensor_shape=(COLUMNS, 8), shape=(COLUMNS, ROWS))
+    row = TILE_OPCODES["TRANSPOSE_VNCHWCONV"]
+    return TileStep(opcode=row, inputs=(ub(A),), outputs=(column, ub(scratch)), axes=(0, 1))
+
+
+def test_a_transposition_writes_its_result_behind_a_barrier_of_its_own() -> None:
+    one, other, scratch, more = (
+        UbRange(name=x, offset_bytes=at, size_bytes=512)
+        for x, at in zip("DEFG", (512, 1024, 1536, 2048), strict=True)
+    )
+    reused = replace(scratch, name="H")
+
+    def run_two(result: UbRange, second_scratch: UbRange) -> None:
+        second = transposition(result, second_scratch)
+        program = COPY, *ARRIVED, transposition(one, scratch), second
+        lives = (A, 0, 4), (one, 3, 3), (scratch, 3, 3), (result, 4, 4), (second_scratch, 4, 4)
+        run(task(program, buffers=lives))
+
+    run_two(reused, more)
+    with pytest.raises(SimulatorFault, match="no flag or barrier puts V before V"):
+        run_two(other, reused)
+
+
 def test_a_buffer_holds_garbage_when_its_life_begins() -> None:
     later = UbRange(name="later", offset_bytes=B.offset_bytes, size_bytes=256)
     program = [*PROGRAM[:4], BARRIER, step("ADD", ub(C), ub(A), ub(later)), *LEAVES, STORE]

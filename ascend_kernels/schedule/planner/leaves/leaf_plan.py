@@ -21,6 +21,7 @@ from ascend_kernels.schedule.planner.leaves.shared_buffers import (
 from ascend_kernels.schedule.planner.leaves.syncs import with_syncs
 from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError
 from ascend_kernels.schedule.planner.ub_overflow import UBOverflowError
+from simulator.machine.tile_opcodes import TILE_OPCODES
 
 _VECTOR: Final = "V"
 
@@ -88,8 +89,10 @@ def _check_written_in_turn(operations: Sequence[TileOperation], buffers: Sequenc
         if operation.pipe != _VECTOR:
             continue
         written = [each for each in written if each[0] >= ended.get(_VECTOR, 0)]
-        results = {each.buffer for each in operation.outputs if each.buffer is not None}
-        for buffer in (buffers[each] for each in results):
+        row = TILE_OPCODES.get(operation.opcode)
+        results = [each.buffer for each in operation.outputs if each.buffer is not None]
+        early = results[1:] if row is not None and row.is_late else results
+        for buffer in (buffers[each] for each in dict.fromkeys(early)):
             for _, other, earlier in written:
                 if (
                     other is not buffer
@@ -101,7 +104,7 @@ def _check_written_in_turn(operations: Sequence[TileOperation], buffers: Sequenc
                         f"between it and {operation.opcode}{operation.at}, which writes the same "
                         "bytes"
                     )
-        written += ((count, buffers[each], operation) for each in results)
+        written += ((count, buffers[each], operation) for each in dict.fromkeys(results))
         count += 1
 
 

@@ -28,7 +28,7 @@ from simulator.machine.isa import (
     Pipe,
     PipeBarrier,
 )
-from simulator.machine.memory import SimulatorFault
+from simulator.machine.memory import Effect, SimulatorFault
 from simulator.machine.pipes import COPY_COMPLETIONS, CopyCompletion
 
 every_event = pytest.mark.parametrize("event", list(HardEvent), ids=lambda event: event.name)
@@ -211,7 +211,7 @@ def test_a_long_queue_waits_as_well_as_a_short_one(event: HardEvent) -> None:
 def test_what_every_pipe_knows_to_be_done_is_forgotten() -> None:
     known = hazards.Hazards(str)
     for index in range(1000):
-        known.access(index, Pipe.V, (), ())
+        known.access(index, Pipe.V, Effect())
         known.barrier(Pipe.ALL)
     assert sum(map(len, known._in_flight.values())) <= hazards._KEPT
 
