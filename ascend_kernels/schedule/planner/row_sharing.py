@@ -2,21 +2,21 @@
 
 Along an axis that no operation joins, rows differ in the places of their copies alone, and the
 numbers of raw tensors, on which the order of allocations depends, grow by as much with each row.
-Three lengths are planned; where the third is not what follows from the first two, or tasks depend
-on each other, all rows are planned. Where how many parts are alike decides what is merged, the
-lengths are those from which on that stays.
+Two lengths are planned, a row apart; where the second is not the first with one row more, or tasks
+depend on each other, all rows are planned. Where how many parts are alike decides what is merged,
+the lengths are those from which on that stays.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
 from typing import Final
 
-from ascend_kernels.schedule.parts import Access, Task, TileOperand
+from ascend_kernels.schedule.parts import Access, Task
 from ascend_kernels.schedule.planner.leaves.leaf_graph import LeafGraph
 from ascend_kernels.schedule.planner.subgraphs import TiledKernel
 from ascend_kernels.schedule.planner.tiles.partition import MANY
@@ -25,7 +25,6 @@ from simulator.machine.tile_opcodes import REDUCTIONS, TILE_OPCODES, TileWork
 
 _FEWEST: Final = 2
 """The rows that are planned at least: parts that are alone merge by a rule of their own."""
-_LENGTHS: Final = 3
 _ALONG: Final = REDUCTIONS | {TileWork.ACCUMULATE, TileWork.GATHER}
 """Of operations that read all tiles along an axis."""
 Plan = Callable[[TileGraph], TiledKernel]
@@ -45,7 +44,7 @@ def with_shared_rows(graph: TileGraph, plan: Plan, axis: int = 0) -> TiledKernel
     rows, rest = divmod(length, step or 1)
     fewest = _fewest(graph, step, rest)
     for first in sorted({fewest, max(fewest, MANY)} if step else ()):
-        counts = range(first, first + _LENGTHS)
+        counts = first, first + 1
         if rows <= sum(counts):
             break
         planned = (
@@ -60,8 +59,8 @@ def with_shared_rows(graph: TileGraph, plan: Plan, axis: int = 0) -> TiledKernel
         few_rows = _Rows(axis=axis, step=step, count=first, alike=alike, kernel=few)
         if not few_rows.are_apart:
             break
-        more, most = planned
-        if few_rows.has_leaves_of(more) and few_rows.extended(more, counts[-1]) == most:
+        (more,) = planned
+        if few_rows.extended(more, counts[-1]) == more:
             return few_rows.extended(more, rows)
     return with_shared_rows(graph, plan, axis + 1)
 
@@ -136,16 +135,9 @@ class _Rows:
             for each in (task, *map(body.tasks.__getitem__, task.successors))
         )
 
-    def has_leaves_of(self, more: TiledKernel) -> bool:
-        """True if the kernel of one row more has the same leaves but for the buffers' numbers."""
-        return len(self.kernel.leaves) == len(more.leaves) and all(
-            one.renumbered() == other.renumbered()
-            for one, other in zip(self.kernel.leaves, more.leaves, strict=True)
-        )
-
     def extended(self, more: TiledKernel, rows: int) -> TiledKernel:
-        """The kernel of so many rows, from that of one row more."""
-        leaves = zip(self.kernel.leaves, more.leaves, strict=True)
+        """The kernel of so many rows, with the buffers' numbers that one row more tells."""
+        leaves = zip(self.kernel.leaves, more.leaves, strict=False)
         (body,), added = self.kernel.bodies, rows - self.count
         return replace(
             self.kernel,
@@ -190,26 +182,5 @@ class _Rows:
 
 def _in_buffers_of(leaf: LeafGraph, longer: LeafGraph, added: int) -> LeafGraph:
     """A leaf with the numbers that its buffers have when rows are added."""
-
-    numbers: dict[int, int] = {}
-
-    def further(pairs: Iterable[tuple[TileOperand, TileOperand]]) -> tuple[TileOperand, ...]:
-        made = []
-        for one, other in pairs:
-            if one.buffer is not None and other.buffer is not None:
-                moved = one.buffer + (other.buffer - one.buffer) * added
-                numbers[one.buffer] = moved
-                one = replace(one, buffer=moved)
-            made.append(one)
-        return tuple(made)
-
-    operations = tuple(
-        replace(
-            one,
-            inputs=further(zip(one.inputs, other.inputs, strict=True)),
-            outputs=further(zip(one.outputs, other.outputs, strict=True)),
-        )
-        for one, other in zip(leaf.operations, longer.operations, strict=True)
-    )
-    guessed = frozenset(numbers[each] for each in leaf.guessed)
-    return replace(leaf, operations=operations, guessed=guessed)
+    pairs = zip(leaf.buffers, longer.buffers, strict=False)
+    return leaf.in_buffers({one: one + (other - one) * added for one, other in pairs})

@@ -5,9 +5,10 @@ A buffer has a number of any kind here, of the tensor that it was made for; it h
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -82,27 +83,40 @@ class LeafGraph:
             gm_tensors=tuple(gm_tensors),
         )
 
-    def renumbered(self) -> LeafGraph:
-        """The same with buffers numbered from 0 as they are first used, and none guessed."""
+    @property
+    def buffers(self) -> tuple[int, ...]:
+        """The buffers as they are first used."""
         used = dict.fromkeys(
             each.buffer
             for operation in self.operations
             for each in (*operation.inputs, *operation.outputs)
             if each.buffer is not None
         )
-        numbers = {number: place for place, number in enumerate(used)}
+        return tuple(used)
 
-        def anew(operands: tuple[TileOperand, ...]) -> tuple[TileOperand, ...]:
-            return tuple(
-                each if each.buffer is None else replace(each, buffer=numbers[each.buffer])
-                for each in operands
+    def in_buffers(self, numbers: Mapping[int, int]) -> LeafGraph:
+        """The same with other numbers of its buffers; those that are not named stay."""
+
+        @functools.cache
+        def anew(operand: TileOperand) -> TileOperand:
+            number = operand.buffer
+            return (
+                operand if number is None else replace(operand, buffer=numbers.get(number, number))
             )
 
         operations = (
-            replace(each, inputs=anew(each.inputs), outputs=anew(each.outputs))
+            replace(
+                each, inputs=tuple(map(anew, each.inputs)), outputs=tuple(map(anew, each.outputs))
+            )
             for each in self.operations
         )
-        return replace(self, operations=tuple(operations), guessed=frozenset())
+        guessed = frozenset(numbers.get(each, each) for each in self.guessed)
+        return replace(self, operations=tuple(operations), guessed=guessed)
+
+    def renumbered(self) -> LeafGraph:
+        """The same with buffers numbered from 0 as they are first used, and none guessed."""
+        numbers = {number: place for place, number in enumerate(self.buffers)}
+        return replace(self.in_buffers(numbers), guessed=frozenset())
 
     @property
     def kind(self) -> Hashable:

@@ -130,7 +130,9 @@ class _Joined:
                 stack += [each for each in operations.before[place] if each >= low]
         return found if len(found) != len(members) else []
 
-    def _neighbours(self, ends: Sequence[Sequence[int]], node: int) -> list[int]:
+    def _neighbours(self, ends: Sequence[list[int]], node: int) -> list[int]:
+        if len(self.node_of) == len(self.members):  # nothing is joined
+            return ends[node]
         found = {self.node_of[each] for place in self.members[node] for each in ends[place]}
         return sorted(found - {node})
 
@@ -208,6 +210,9 @@ def _identities(operations: _Operations) -> list[Hashable]:
     result: list[Hashable] = [None] * len(operations.nodes)
     for node, members in enumerate(trees.members):
         both = identity("both", whole[0][node], whole[1][node])
+        if len(members) == 1:
+            result[members[0]] = both
+            continue
         local = []
         for ordered, near in ((members, operations.before), (members[::-1], operations.after)):
             inner: dict[int, int] = {}
@@ -216,11 +221,7 @@ def _identities(operations: _Operations) -> list[Hashable]:
                 inner[place] = identity("local", kinds[place], *others)
             local.append(inner)
         for place in members:
-            result[place] = (
-                both
-                if len(members) == 1
-                else identity("member", both, local[0][place], local[1][place])
-            )
+            result[place] = identity("member", both, local[0][place], local[1][place])
     return result
 
 

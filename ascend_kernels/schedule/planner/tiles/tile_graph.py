@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 
 from ascend_kernels.schedule.part_types import Number
 from ascend_kernels.schedule.parts import ControlStep, Scalars
-from ascend_kernels.schedule.scalars import clamped
+from ascend_kernels.schedule.scalars import Scalar, clamped
 from ascend_kernels.schedule.time_limit import check_time
 from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
@@ -43,6 +43,10 @@ class Memory(enum.Enum):
     LOCAL = "GM, if anything needed it: a tensor that the kernel's source names"
     TEMPORARY = "GM: passed from task to task"
     SLOT = "GM: passed from body to body"
+
+
+def _holds(whole: int, start: Scalar, extent: int) -> bool:
+    return isinstance(start, int) and start + extent <= whole
 
 
 class PlanError(ValueError):
@@ -89,6 +93,8 @@ class TileTensor:
 
     def part(self, offset: Scalars, shape: Shape) -> Scalars:
         """The extents that hold data of a part of it; () if they are its shape."""
+        if not self.valid and all(map(_holds, self.shape, offset, shape)):
+            return ()
         found = tuple(map(clamped, self.extents, offset, shape))
         return () if found == shape else found
 
