@@ -114,22 +114,28 @@ def place_of(leaf: Leaf, index: int) -> str:
 
 def _reader(leaf: Leaf, index: int) -> str:
     """The line of the first operation behind one that reads its result; "" of none."""
-    made = {each.buffer for each in leaf.operations[index].outputs} - {None}
-    for place in range(index + 1, len(leaf.operations) if made else 0):
-        each = leaf.operations[place]
-        if made & {one.buffer for one in each.inputs}:
-            return each.place or _reader(leaf, place)
+    made = _buffers(leaf.operations[index].outputs)
+    for each in leaf.operations[index + 1 :] if made else ():
+        if made & _buffers(each.inputs):
+            if each.place:
+                return each.place
+            made = _buffers(each.outputs)
     return ""
 
 
 def _writer(leaf: Leaf, index: int) -> str:
     """The line of the last operation before one that writes its operands; "" of none."""
-    read = {each.buffer for each in leaf.operations[index].inputs} - {None}
-    for place in reversed(range(index if read else 0)):
-        each = leaf.operations[place]
-        if read & {one.buffer for one in each.outputs}:
-            return each.place or _writer(leaf, place)
+    read = _buffers(leaf.operations[index].inputs)
+    for each in reversed(leaf.operations[:index] if read else ()):
+        if read & _buffers(each.outputs):
+            if each.place:
+                return each.place
+            read = _buffers(each.inputs)
     return ""
+
+
+def _buffers(tiles: Sequence[TileOperand]) -> set[int]:
+    return {each.buffer for each in tiles if each.buffer is not None}
 
 
 def buffer_owner(leaf: Leaf, place: int) -> tuple[str, str]:

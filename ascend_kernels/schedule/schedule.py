@@ -370,11 +370,14 @@ class Schedule:
                 not isinstance(wanted, int) or wanted == extent
                 for wanted, extent in zip(parameter.shape, array.shape, strict=True)
             )
-            if not fits or array.dtype != parameter.format.dtype or not array.flags.c_contiguous:
-                shape = ", ".join(str(x) if isinstance(x, int) else "any" for x in parameter.shape)
+            is_contiguous = array.flags.c_contiguous
+            if not fits or array.dtype != parameter.format.dtype or not is_contiguous:
+                given = (
+                    f"{array.dtype} {list(array.shape)}{'' if is_contiguous else ', which is not'}"
+                )
                 raise ValueError(
-                    f"{self.kernel}: {parameter.name} is {parameter.format} [{shape}], "
-                    f"C-contiguous; given was {array.dtype} {list(array.shape)}"
+                    f"{self.kernel}: {parameter.name} is {_format_and_shape(parameter)}, "
+                    f"C-contiguous; given was {given}"
                 )
         held = list(zip(self.parameters, arrays, strict=True))
         for (one, first), (other, second) in itertools.combinations(held, 2):
@@ -432,9 +435,8 @@ class Schedule:
                 for word, holds in (("read", parameter.is_read), ("written", parameter.is_written))
                 if holds
             )
-            shape = ", ".join(str(x) if isinstance(x, int) else "any" for x in parameter.shape)
             planned = f", here {list(parameter.planned_shape)}" if parameter.planned_shape else ""
-            lines.append(f"  {parameter.name}: {parameter.format} [{shape}]{planned}, {use}")
+            lines.append(f"  {parameter.name}: {_format_and_shape(parameter)}{planned}, {use}")
         lines.append("  by source line, of one task of a leaf:")
         lines += [f"    {each}" for each in line_work(self.leaves, self.bodies)]
         for place, leaf in enumerate(self.leaves):
@@ -454,6 +456,12 @@ class Schedule:
         opcodes = {each.opcode for each in operations if each.flag is None}
         lines += [f"    {each}: {instructions_inside(each)}" for each in sorted(opcodes)]
         return "\n".join(itertools.chain.from_iterable(map(_wrapped, lines)))
+
+
+def _format_and_shape(parameter: Parameter) -> str:
+    """As "FP32 [128, any]", where a length is known only when the kernel runs."""
+    shape = ", ".join(str(x) if isinstance(x, int) else "any" for x in parameter.shape)
+    return f"{parameter.format} [{shape}]"
 
 
 def _wrapped(line: str) -> list[str]:

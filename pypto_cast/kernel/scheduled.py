@@ -18,7 +18,7 @@ from pypto_cast.dtypes.data_types import dtype_of_numpy
 from pypto_cast.kernel.kernel_source import Signature, written_parameters
 from pypto_cast.loading import entry
 from pypto_cast.options.context import Options, current, options
-from pypto_cast.options.releases import RELEASES, ReleaseName
+from pypto_cast.options.releases import RELEASES
 from pypto_cast.recording.buffers import slices
 from pypto_cast.recording.recording import Recording
 from pypto_cast.tensors.arrays import array_of
@@ -187,8 +187,7 @@ def execute(
 
     @functools.cache
     def known() -> Recording:
-        release = next((x for x in RELEASES if x == schedule.release), current().release)
-        with as_compiled(release, strict=False), silenced():
+        with as_compiled(schedule, strict=False), silenced():
             return recorded()
 
     def allowed(name: str) -> npt.NDArray[np.int64]:
@@ -239,9 +238,13 @@ def uneven_writes(
 
 
 @contextlib.contextmanager
-def as_compiled(release: ReleaseName, **changed: Any) -> Iterator[None]:
-    """Run a kernel as the compiler of a schedule took it."""
-    with options(release=release, satmode="upstream", **changed), warnings.catch_warnings():
+def as_compiled(schedule: Schedule, **changed: Any) -> Iterator[None]:
+    """Run a kernel as the compiler of a schedule took it: its chip, and its release if known."""
+    release = next((x for x in RELEASES if x == schedule.release), current().release)
+    with (
+        options(release=release, chip=schedule.chip, satmode="upstream", **changed),
+        warnings.catch_warnings(),
+    ):
         warnings.simplefilter("ignore", UserWarning)
         yield
 

@@ -24,7 +24,7 @@ from pypto_cast.kernel.scheduled import (
     times_written,
     uneven_writes,
 )
-from pypto_cast.options.releases import RELEASES, ReleaseName
+from pypto_cast.options.releases import RELEASES
 from pypto_cast.testing.possible import assert_possible
 from simulator.machine.memory import SimulatorFault
 from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
@@ -127,7 +127,7 @@ def unknown_lines(
 
     Args:
         schedule: as `pypto.read_schedule` returns it.
-        kernel: the kernel that it is of; it runs once at the schedule's release.
+        kernel: the kernel that it is of; it runs once, on the schedule's chip and at its release.
         arrays: one for each parameter of the kernel; not modified. Synthetic data if there are
             none.
         numbers: those for parameters that are no tensors, by name.
@@ -135,13 +135,14 @@ def unknown_lines(
     Raises:
         ValueError: as `assert_schedule_ok`.
     """
+    _check_kernel(schedule, kernel)
     given = synthetic_arrays(schedule, kernel) if arrays is None else arrays
     known = {
         (PurePath(each.file).name, each.line)
         for leaf in schedule.leaves
         for each in leaf.operations
     }
-    with as_compiled(_check_kernel(schedule, kernel)):
+    with as_compiled(schedule):
         steps = kernel.program(*(array.copy() for array in given), **(numbers or {})).steps
     lines = dict.fromkeys((PurePath(each.file).name, each.line) for each in steps)
     return tuple(f"{name}:{line}" for name, line in lines if (name, line) not in known)
@@ -160,8 +161,8 @@ def assert_schedule_ok(
 
     Args:
         schedule: as `pypto.read_schedule` returns it.
-        kernel: the kernel that it is of; its results are taken at the schedule's release, and
-            without one only the guards judge.
+        kernel: the kernel that it is of; its results are taken on the schedule's chip and at its
+            release, and without one only the guards judge.
         arrays: one for each parameter of the kernel, or of the schedule without one; not modified.
             Synthetic data if there are none.
         numbers: those for parameters of the kernel that are no tensors, by name.
@@ -233,7 +234,7 @@ def check(
     @functools.cache
     def bounds() -> Certainty:
         assert kernel is not None
-        with as_compiled(_check_kernel(schedule, kernel)):
+        with as_compiled(schedule):
             return kernel.certainty(*(array.copy() for array in given), **(numbers or {}))
 
     def allowed(name: str) -> Array:
@@ -266,12 +267,11 @@ def _times_written(bounds: Certainty, name: str, shape: tuple[int, ...]) -> Arra
     return times_written(itertools.chain.from_iterable(writes), shape)
 
 
-def _check_kernel(schedule: Schedule, kernel: Kernel) -> ReleaseName:
-    """Return the release of a schedule, or refuse one that is unknown, or of other parameters."""
+def _check_kernel(schedule: Schedule, kernel: Kernel) -> None:
+    """Refuse what is no kernel, a schedule of an unknown release, and one of other parameters."""
     if not isinstance(kernel, Kernel):
         raise TypeError(f"a kernel is a function under pypto.frontend.jit, not {kernel!r}")
-    release = next((name for name in RELEASES if name == schedule.release), None)
-    if release is None:
+    if schedule.release not in RELEASES:
         raise ValueError(
             f"{schedule.kernel} is of release {schedule.release}; known are {', '.join(RELEASES)}"
         )
@@ -281,4 +281,3 @@ def _check_kernel(schedule: Schedule, kernel: Kernel) -> ReleaseName:
         raise ValueError(
             f"{kernel.signature.kernel} takes {taken}; the schedule of {schedule.kernel}, {names}"
         )
-    return release

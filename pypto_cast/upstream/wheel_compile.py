@@ -42,6 +42,8 @@ _PASS_FAILED: Final = "Run pass failed"
 """The line that is printed where a pass refuses the kernel; the reason is in the log alone."""
 _OF_SYMBOLS: Final = ("INT32_MAX", "Cannot convert symbols to int")
 """In the errors of operations on a tensor with an open length, of which they say no word."""
+_OF_MEMORY: Final = ("MemoryError", "bad_alloc")
+"""In errors of a process that has reached the limit of memory, which name no limit."""
 _LOGGED: Final = re.compile(r"^\[ERROR\] .*?\[PASS\]:(?:\[[^]]*\]:)?[ \t]*(.*\S)", re.M)
 _LOGS: Final = "ascend/log/debug/plog/*.log"
 _DRIVER: Final = """
@@ -170,8 +172,13 @@ def compile_kernel(
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         if dump is None or not list(dump.glob(f"{LAST_PASS}/After_*_LEAF_*")):
             if code is None:
-                raise WheelError(f"upstream's compiler did not end within {seconds} s")
+                raise WheelError(
+                    f"{file}: {kernel}: upstream's compiler did not end within {seconds} s; "
+                    "--seconds N gives it longer"
+                )
             said = _first_error(printed, code, folder)
+            if any(each in said for each in _OF_MEMORY):
+                said += f"; each process of the compiler may have {MEMORY_BYTES >> 30} GiB"
             if dynamic and any(each in said for each in _OF_SYMBOLS):
                 said += (
                     f"; DYNAMIC dimensions of {', '.join(dynamic)}: upstream takes no such operand"

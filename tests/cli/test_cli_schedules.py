@@ -243,7 +243,14 @@ Alloc tensor [7] size [1048576] exceeds MEM_UB size [196608]!
             ),
             "softmax: Alloc tensor [7] size [1048576] exceeds MEM_UB size [196608]!",
         ),
-        (("sleep 60",), "did not end within 1 s"),
+        (
+            ("sleep 60",),
+            "softmax: upstream's compiler did not end within 1 s; --seconds N gives it",
+        ),
+        (
+            ("echo MemoryError", "exit 1"),
+            "MemoryError; each process of the compiler may have 16 GiB",
+        ),
         ((), "softmax: upstream's compiler ended with 0 and left no dump; nothing was printed"),
         (("echo a hint", "exit 3"), "ended with 3 and left no dump; its last line is: a hint"),
         (
@@ -253,7 +260,17 @@ Alloc tensor [7] size [1048576] exceeds MEM_UB size [196608]!
         (("kill -9 $$",), "upstream's compiler was ended by signal 9"),
         (("read line || echo no terminal",), "no terminal"),
     ],
-    ids=["refused", "pass refused", "endless", "silent", "talks", "no wheel", "killed", "asks"],
+    ids=[
+        "refused",
+        "pass refused",
+        "endless",
+        "large",
+        "silent",
+        "talks",
+        "no wheel",
+        "killed",
+        "asks",
+    ],
 )
 def test_the_first_real_error_is_shown(
     command: Command, kernel: str, tmp_path: Path, lines: tuple[str, ...], says: str

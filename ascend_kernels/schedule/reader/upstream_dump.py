@@ -63,7 +63,9 @@ DUMP_FILES: Final = (
     "kernel_aicpu/expression_0.h",
     "dyn_topo.txt",
 )
-"""The files of a dump that a schedule is read from; the other passes are large."""
+"""The files of a dump that are kept: those that a schedule is read from, and the one that says how
+upstream's runtime orders tasks. The other passes are large.
+"""
 CHIP: Final = "Ascend910B2"
 """The device of the wheel's model."""
 _INT32: Final = 3

@@ -26,8 +26,7 @@ from pypto_cast.cli.commands.compile_command import (
     Python,
     Seconds,
     Shapes,
-    arguments_of,
-    dynamic_of,
+    compiled_schedule,
 )
 from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.kernel.jit import Kernel
@@ -41,7 +40,7 @@ from pypto_cast.tensors.array_files import npz_arrays, with_dtype
 from pypto_cast.testing.schedule_checks import Array, check, unknown_lines
 from pypto_cast.upstream.import_alias import as_pypto
 from pypto_cast.upstream.schedule_reader import read_schedule
-from pypto_cast.upstream.wheel_compile import SECONDS, compile_kernel
+from pypto_cast.upstream.wheel_compile import SECONDS
 
 _FOUND = 1
 
@@ -112,19 +111,10 @@ def run_check_schedule(
         assert found is not None
         with tempfile.TemporaryDirectory() as folder:
             dump = Path(folder) / "dump"
-            name = compiled.rpartition(SEPARATOR)[2]
-            tensors, others = arguments_of(found, inputs, shape or [])
-            compile_kernel(
-                file,
-                name,
-                tensors,
-                dump,
-                python=python,
-                seconds=seconds,
-                others=others,
-                dynamic=dynamic_of(found),
+            schedule = compiled_schedule(
+                compiled, file, found, inputs, shape, dump, python=python, seconds=seconds
             )
-            schedule = dataclasses.replace(read_schedule(dump, named), **executed_as)
+        schedule = dataclasses.replace(schedule, **executed_as)
     arrays, numbers = _given(schedule, found, inputs)
     unknown: tuple[str, ...] = ()
     if found is not None and file is not None:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from ascend_kernels.schedule.schedule import Schedule
 from pypto_cast.cli.app import Json
 from pypto_cast.cli.commands.certainty_command import SEPARATOR, kernel_named
 from pypto_cast.dtypes.data_types import ROW_OF, DataType
@@ -63,38 +64,61 @@ def run_compile(
         raise ValueError("name a new folder for the dump: -o DIR")
     with as_pypto(replace_installed=True):
         file, found = kernel_named(kernel)
-    name = kernel.rpartition(SEPARATOR)[2]
-    tensors, others = arguments_of(found, inputs, shape or [])
-    compile_kernel(
-        file,
-        name,
-        tensors,
-        output,
-        python=python,
-        seconds=seconds,
-        others=others,
-        dynamic=dynamic_of(found),
+    schedule = compiled_schedule(
+        kernel, file, found, inputs, shape, output, python=python, seconds=seconds
     )
-    try:
-        schedule = read_schedule(output, found.signature.kernel)
-    except BaseException:
-        shutil.rmtree(output)  # made above; what cannot be read is no output
-        raise
     said = figures(schedule)
     line = (
-        f"{name}: {counted(said)}, UB {said['peak_ub_bytes']} B "
+        f"{kernel.rpartition(SEPARATOR)[2]}: {counted(said)}, UB {said['peak_ub_bytes']} B "
         f"as allocated, {said['needed_ub_bytes']} B needed; wrote {output}"
     )
     facts = plain(**said, output=str(output))
     terminal.show(Report(kind="compile", title=line, facts=facts), as_json=json)
 
 
-def dynamic_of(kernel: Kernel) -> list[str]:
-    """The tensors that are annotated with a DYNAMIC dimension."""
-    return [name for name, each in kernel.signature.tensors.items() if each.dynamic_axes()]
+def compiled_schedule(
+    named: str,
+    file: Path,
+    kernel: Kernel,
+    inputs: Path | None,
+    shapes: list[str] | None,
+    output: Path,
+    *,
+    python: str,
+    seconds: int,
+) -> Schedule:
+    """Compile a kernel with upstream's wheel, and read its schedule from the dump that is left.
+
+    Args:
+        named: FILE::KERNEL, as the user wrote it.
+        file, kernel: the two.
+        inputs, shapes: see `declared_of`.
+        output, python, seconds: see `compile_kernel`.
+
+    Raises:
+        TypeError, ValueError: see `declared_of`; or a dtype that torch lacks.
+        WheelError, OSError: see `compile_kernel`.
+        DumpError: see `read_schedule`; the output is removed.
+    """
+    tensors, others = _arguments_of(kernel, inputs, shapes or [])
+    compile_kernel(
+        file,
+        named.rpartition(SEPARATOR)[2],
+        tensors,
+        output,
+        python=python,
+        seconds=seconds,
+        others=others,
+        dynamic=[name for name, x in kernel.signature.tensors.items() if x.dynamic_axes()],
+    )
+    try:
+        return read_schedule(output, kernel.signature.kernel)
+    except BaseException:
+        shutil.rmtree(output)  # made above; what cannot be read is no output
+        raise
 
 
-def arguments_of(
+def _arguments_of(
     kernel: Kernel, inputs: Path | None, shapes: list[str]
 ) -> tuple[Tensors, dict[str, Any]]:
     """Shape and torch's dtype of each tensor, and the numbers beside them; see `declared_of`."""

@@ -7,6 +7,7 @@ import functools
 import json
 import math
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -20,7 +21,7 @@ from hypothesis import strategies as st
 from support.programs.upstream_dumps import arrays_of, unpacked
 
 import pypto_cast as pypto
-from ascend_kernels.schedule import task_lowering
+from ascend_kernels.schedule import line_work, task_lowering
 from ascend_kernels.schedule.parts import Barrier, Buffer, Flag, Loop, Run
 from ascend_kernels.schedule.schedule import Schedule
 from pypto_cast.testing.schedule_checks import synthetic_arrays
@@ -397,6 +398,18 @@ def test_temporaries_in_the_memory_of_each_other_are_refused() -> None:
     ):
         with pytest.raises(ValueError, match=said):
             exchanged(schedule, path, held)
+
+
+def test_operations_without_source_lines_read_each_other_to_any_number() -> None:
+    schedule = schedule_of("softmax_one_tile")
+    (leaf,) = schedule.leaves
+    one = replace(leaf.operations[place_of("EXP", schedule)], file="", line=0)
+    long = (one,) * sys.getrecursionlimit()
+    buffers = tuple(replace(each, first=0, last=len(long)) for each in leaf.buffers)
+    made = replace(leaf, operations=long, buffers=buffers)
+
+    assert line_work.place_of(made, 0) == line_work.NO_LINE
+    assert line_work.place_of(made, len(long) - 1) == line_work.NO_LINE
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::pypto_cast.EventReuseWarning")

@@ -250,5 +250,7 @@ def test_arrays_that_do_not_fit_are_refused_and_nothing_is_written(tmp_path: Pat
 
     with pytest.raises(ValueError, match=r"x is FP32 \[128, 512\], C-contiguous; given"):
         schedule.run(x.astype(np.float16), y)
+    with pytest.raises(ValueError, match=r"given was float32 \[128, 512\], which is not"):
+        schedule.run(np.asfortranarray(x), y)
     with pytest.raises(ValueError, match=r"takes 2 arrays \(x, y\), not 1"):
         schedule.run(x)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from support.programs.upstream_dumps import arrays_of, kernel_of, unpacked
@@ -304,3 +305,24 @@ def test_intervals_are_not_asked_of_a_schedule(softmax: Schedule) -> None:
         with pytest.raises(ValueError, match="certainty is of the tensor level, and a"):
             kernel.certainty(x, y)
         assert len(kernel.program(x, y).steps) > 4
+
+
+@pypto.frontend.jit
+def to_fp8(
+    x: pypto.Tensor([16, 64], pypto.DT_FP32), y: pypto.Tensor([16, 64], pypto.DT_FP8E4M3)
+) -> None:
+    pypto.set_vec_tile_shapes(16, 64)
+    y[:] = pypto.cast(x, pypto.DT_FP8E4M3)
+
+
+def test_the_tensor_level_is_that_of_the_chip_of_the_schedule() -> None:
+    x = np.random.default_rng(1).standard_normal((16, 64)).astype(np.float32)
+    called, run = (np.zeros_like(x, ml_dtypes.float8_e4m3fn) for _ in range(2))
+    with pypto.options(chip="Ascend950PR"):
+        schedule = to_fp8.schedule(x, called)
+
+    assert_schedule_ok(schedule, to_fp8, [x, called])
+    scheduled(to_fp8, schedule, x, called)
+    schedule.run(x, run)
+
+    np.testing.assert_array_equal(called.view(np.uint8), run.view(np.uint8))
