@@ -23,6 +23,7 @@ from pypto_cast.tensors.array_files import check_npz, mapped_npy, new_file, npz_
 from pypto_cast.testing.bits import patches_of
 from pypto_cast.testing.possible import ImpossibleError, assert_possible, impossible_count
 from simulator.arithmetic.trust import Assumption
+from simulator.numbers.convert import codes_of
 from tiling.grid import Grid, Shape
 from tiling.input_files import regular
 
@@ -77,6 +78,29 @@ def save_bounds(bounds: Certainty, path: str | os.PathLike[str], *, force: bool 
     arrays[_ABOUT] = np.frombuffer(json.dumps(about).encode(), np.uint8)
     with new_file(Path(path), force=force) as file:
         np.savez_compressed(file, **arrays)
+
+
+def save_values(bounds: Certainty, path: Path, *, force: bool = False) -> None:
+    """Write the values of all outputs into a .npz file by their names, whole or not at all.
+
+    A dtype that numpy has no name for, as BF16, is written as its codes, unsigned integers.
+
+    Args:
+        bounds: as `Kernel.certainty` returns it.
+        path: the file.
+        force: replace one that is there.
+
+    Raises:
+        OSError: it is there already, its directory is not, or there is no room.
+    """
+    arrays: dict[str, Any] = {
+        output.name: output.values
+        if output.values.dtype.isbuiltin == 1
+        else codes_of(output.values, output.format)
+        for output in bounds.outputs
+    }
+    with new_file(path, force=force) as file:
+        np.savez(file, **arrays)
 
 
 def load_bounds(path: str | os.PathLike[str]) -> Certainty:

@@ -104,6 +104,40 @@ def test_json_pages_and_bounds(command: Command, kernel: str, tmp_path: Path) ->
     assert "were it known" in text
 
 
+def test_values_are_arrays_of_numpy(command: Command, kernel: str, tmp_path: Path) -> None:
+    values, bounds = tmp_path / "values.npz", tmp_path / "bounds.npz"
+    words = ("certainty", kernel, "--inputs", inputs(tmp_path))
+    assert command(*words, "--values", values, "--bounds", bounds).code == 0
+    with np.load(values, allow_pickle=False) as held:
+        saved = {name: held[name] for name in held.files}
+    known = load_bounds(bounds).values
+    assert set(saved) == set(known)
+    for name, array in saved.items():
+        assert array.dtype.isbuiltin == 1
+        assert array.tobytes() == known[name].tobytes()
+        assert array.shape == known[name].shape
+    assert "values.npz" in command(*words, "--values", values).error
+    assert "would be the same file" in command(*words, "--values", "a", "--bounds", "a").error
+
+
+def test_values_of_bf16_are_codes(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "halves.py").write_text(
+        "import pypto_cast as pypto\n"
+        "@pypto.frontend.jit\n"
+        "def halves(x: pypto.Tensor[[4, 16], pypto.DT_FP32], "
+        "y: pypto.Tensor[[4, 16], pypto.DT_BF16]):\n"
+        "    pypto.set_vec_tile_shapes(4, 16)\n"
+        "    y[:] = pypto.cast(x, pypto.DT_BF16, mode=pypto.CAST_TRUNC)\n"
+    )
+    x = np.linspace(-3, 3, 64, dtype=np.float32).reshape(4, 16)
+    np.savez(tmp_path / "in.npz", x=x)
+    words = ("--inputs", tmp_path / "in.npz", "--values", tmp_path / "v.npz")
+    assert command("certainty", f"{tmp_path}/halves.py::halves", *words).code == 0
+    with np.load(tmp_path / "v.npz", allow_pickle=False) as held:
+        np.testing.assert_array_equal(held["y"], x.view(np.uint32) >> 16)
+        assert held["y"].dtype == np.uint16
+
+
 def test_what_is_trusted_changes_it(command: Command, kernel: str, tmp_path: Path) -> None:
     path = inputs(tmp_path)
 

@@ -28,7 +28,7 @@ from pypto_cast.report.text_format import printable, written
 from pypto_cast.tensors.arguments import TensorAnnotation
 from pypto_cast.tensors.array_files import check_apart, check_free, npz_arrays, with_dtype
 from pypto_cast.tensors.symbolic import Symbol
-from pypto_cast.testing.saved_bounds import save_bounds
+from pypto_cast.testing.saved_bounds import save_bounds, save_values
 from pypto_cast.upstream.import_alias import as_pypto
 from pypto_cast.upstream.npu_requests import npu_requests
 from pypto_cast.upstream.wheel_compile import module_name
@@ -188,6 +188,10 @@ def run_certainty(
         Path | None,
         typer.Option(metavar="FILE.npz", help="Write what a device may give, for diff --bounds."),
     ] = None,
+    values: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.npz", help="Write the outputs, BF16 as uint16 codes."),
+    ] = None,
     trust: Annotated[
         str, typer.Option(metavar="NAME", help=f"One of {', '.join(get_args(TrustName))}.")
     ] = "default",
@@ -205,10 +209,10 @@ def run_certainty(
 
     The kernel runs on the CPU; no file but those named is written.
     """
-    for path in (html, bounds):
+    for path in (html, bounds, values):
         if path is not None:
             check_free(path, force=force, inputs=[inputs, file_and_name(kernel)[0]])
-    check_apart([html, bounds])
+    check_apart([html, bounds, values])
     if html is not None:
         check_pages()
     with (
@@ -226,17 +230,19 @@ def run_certainty(
         certainty.html(html, replace=force)
     if bounds is not None:
         save_bounds(certainty, bounds, force=force)
+    if values is not None:
+        save_values(certainty, values, force=force)
     told = certainty.report
     report = dataclasses.replace(
         told,
         title=f"{printable(str(file))}: {certainty.kernel}",
         facts=(
-            *plain(file=file, html=html, bounds=bounds),
+            *plain(file=file, html=html, bounds=bounds, values=values),
             *told.facts,
             Fact(key="what_if", value=list(map(_remedy, tried))),
         ),
         totals=(said("if known", "\n".join(map(str, tried))),),
-        notes=told.notes + written([html, bounds]),
+        notes=told.notes + written([html, bounds, values]),
     )
     terminal.show(report, as_json=json)
 
