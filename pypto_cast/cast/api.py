@@ -28,6 +28,7 @@ from pypto_cast.cast.cast_plan import (
     plan_cast,
     resolve_cast,
 )
+from pypto_cast.cast.suppositions import as_supposed
 from pypto_cast.dtypes.data_types import (
     CastMode,
     DataType,
@@ -115,6 +116,7 @@ def cast(
     Source: the pypto.cast document; boundary values from CANN asc-devkit's tables for Cast.
     """
     _check_arguments(input, dtype, mode, satmode)
+    mode, satmode = as_supposed(input.dtype, dtype, mode, satmode)
     src, shape, valid = input.dtype, tuple(input.shape), tuple(input.valid_shape)
     if is_unchanged(src, dtype, mode):
         bits = cast_format(dtype).bits

@@ -6,7 +6,7 @@ judge -> precision.compared, precision.accepted, possible -> Judgement
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from pypto_cast.kernel.certainty import Certainty, OutputCertainty
 from pypto_cast.report.notebook import notebook_html
 from pypto_cast.report.report import Column, Report, Table, columns, plain
 from pypto_cast.testing.bits import array_under_test
+from pypto_cast.testing.hypotheses import Explanation, explanations
 from pypto_cast.testing.possible import (
     ImpossibleError,
     assert_possible,
@@ -23,6 +24,7 @@ from pypto_cast.testing.possible import (
 from pypto_cast.testing.precision import Acceptance, Comparison, Standard, accepted, compared
 
 _ALONE: Final = "result"
+_BEST: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +80,13 @@ class Judgement:
 
     Attributes:
         outputs: in the order of the bounds, or as they were given.
+        explanations: single hypotheses about elements that cannot be, the best first.
+        golden_explanations: the same of the golden.
     """
 
     outputs: tuple[JudgedOutput, ...]
+    explanations: tuple[Explanation, ...] = ()
+    golden_explanations: tuple[Explanation, ...] = ()
 
     @property
     def passes(self) -> bool:
@@ -88,7 +94,10 @@ class Judgement:
         return all(each.passes for each in self.outputs)
 
     def __str__(self) -> str:
-        return "\n".join(line for each in self.outputs for line in each.lines())
+        lines = [line for each in self.outputs for line in each.lines()]
+        for label, found in (("", self.explanations), ("golden: ", self.golden_explanations)):
+            lines += [f"{label}{each}" for each in found[:_BEST]]
+        return "\n".join(lines)
 
     @property
     def report(self) -> Report:
@@ -130,7 +139,11 @@ class Judgement:
         return Report(
             kind="judge",
             title="passes" if self.passes else "fails",
-            facts=plain(passes=self.passes),
+            facts=plain(
+                passes=self.passes,
+                explanations=list(map(dataclasses.asdict, self.explanations)),
+                golden_explanations=list(map(dataclasses.asdict, self.golden_explanations)),
+            ),
             tables=(verdicts, *(table for table in (errors, places) if table.rows)),
             notes=(*str(self).splitlines(), *firsts),
         )
@@ -161,6 +174,7 @@ def judge(
     *,
     bounds: Certainty | OutputCertainty | None = None,
     standard: Standard = "bits",
+    run: Callable[[], Certainty] | None = None,
 ) -> Judgement:
     """Judge results: whether a device may give them, and how far they are from a golden.
 
@@ -174,6 +188,8 @@ def judge(
         precise: the same kind, in a wider dtype, for standard "2.1".
         bounds: what a device may give, as `Kernel.certainty` returns it.
         standard: as for `precision.accepted`.
+        run: gives the bounds once more, as `lambda: kernel.certainty(x, y)`: then single hypotheses
+            are tried on elements that cannot be, see `explanations`.
 
     Raises:
         TypeError: no arrays, or dtypes that differ.
@@ -186,12 +202,22 @@ def judge(
         raise ValueError("precise judges the golden too; give a golden")
     results = _by_name(result, bounds)
     goldens, precises = (_beside(each, results) for each in (golden, precise))
-    return Judgement(
-        outputs=tuple(
-            _judged(name, value, output, goldens.get(name), precises.get(name), standard)
-            for name, (value, output) in results.items()
-        )
+    outputs = tuple(
+        _judged(name, value, output, goldens.get(name), precises.get(name), standard)
+        for name, (value, output) in results.items()
     )
+    values = {name: value for name, (value, _) in results.items()}
+    return Judgement(
+        outputs=outputs,
+        explanations=_explained(run, values, [each.impossible for each in outputs]),
+        golden_explanations=_explained(run, goldens, [o.golden_impossible for o in outputs]),
+    )
+
+
+def _explained(
+    run: Callable[[], Certainty] | None, values: Mapping[str, Any], counts: Sequence[int | None]
+) -> tuple[Explanation, ...]:
+    return explanations(run, values) if run is not None and any(counts) else ()
 
 
 def _judged(

@@ -84,8 +84,12 @@ def run_judge(
     extents = None if shape is None else shape_named(shape)
     files = [None if path is None else _read(path, named, extents) for path in (result, golden)]
     truth = None if precise is None else _read(precise, None, None)
-    bounds = None
-    if kernel is not None and inputs is not None:
+    asked = cast(Standard, standard)
+    if kernel is None or inputs is None:
+        if output is not None:
+            raise ValueError("--output names an output of --kernel")
+        judged = judge(files[0], files[1], truth, standard=asked)
+    else:
         with (
             as_pypto(replace_installed=replace_installed),
             npu_requests(on_cpu=npu_on_cpu),
@@ -96,10 +100,15 @@ def run_judge(
             arguments, others = saved_arguments(found, inputs)
             with errors_at_lines(file):
                 bounds = found.certainty(*arguments, **others)
-        files = [None if each is None else _by_output(each, bounds, output) for each in files]
-    elif output is not None:
-        raise ValueError("--output names an output of --kernel")
-    judged = judge(files[0], files[1], truth, bounds=bounds, standard=cast(Standard, standard))
+            given = [None if each is None else _by_output(each, bounds, output) for each in files]
+            judged = judge(
+                given[0],
+                given[1],
+                truth,
+                bounds=bounds,
+                standard=asked,
+                run=lambda: found.certainty(*arguments, **others),
+            )
     told = judged.report
     terminal.show(
         dataclasses.replace(

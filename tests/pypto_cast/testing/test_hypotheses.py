@@ -1,0 +1,130 @@
+"""Planted causes are named first; what a device may give is never blamed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.numbers.codes import SEED
+from support.numbers.oracle import expected
+
+import pypto_cast as pypto
+from pypto_cast.cast.suppositions import supposing
+from pypto_cast.dtypes.data_types import numpy_dtype
+from pypto_cast.testing import judge
+from pypto_cast.testing.hypotheses import explanations
+
+SHAPE = [16, 64]
+Fp32 = pypto.Tensor[SHAPE, pypto.DT_FP32]
+Fp16 = pypto.Tensor[SHAPE, pypto.DT_FP16]
+Bf16 = pypto.Tensor[SHAPE, pypto.DT_BF16]
+Int8 = pypto.Tensor[SHAPE, pypto.DT_INT8]
+
+
+@pypto.frontend.jit
+def quantized(x: Fp32, y: Int8) -> None:
+    pypto.set_vec_tile_shapes(8, 64)
+    halves = pypto.cast(x * 64.0, pypto.DT_FP16, mode=pypto.CAST_RINT)
+    y[:] = pypto.cast(halves, pypto.DT_INT8, mode=pypto.CAST_RINT)
+
+
+TEXT = Path(__file__).read_text().splitlines()
+HALVES, BYTES = (
+    next(n for n, line in enumerate(TEXT, 1) if line.startswith(f"    {begin}"))
+    for begin in ("halves = pypto.cast", "y[:] = pypto.cast(halves")
+)
+
+
+def operands(seed: int = SEED) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(seed).standard_normal(SHAPE).astype(np.float32)
+
+
+def bounds_of(x: np.ndarray[Any, Any]) -> Callable[[], pypto.Certainty]:
+    return lambda: quantized.certainty(x, np.zeros(SHAPE, np.int8))
+
+
+def planted(
+    x: np.ndarray[Any, Any], halves: str, to_bytes: str, satmode: str = "ON"
+) -> np.ndarray[Any, Any]:
+    """The kernel by the oracle's conversions of codes."""
+    scaled = (x * np.float32(64)).view(np.uint32).reshape(-1).tolist()
+    codes = [expected(code, "FP32", "FP16", halves) for code in scaled]
+    found = [expected(code, "FP16", "INT8", to_bytes, satmode=satmode) for code in codes]
+    return np.array(found, np.uint8).view(np.int8).reshape(SHAPE)
+
+
+def test_the_lines_are_those_of_the_casts() -> None:
+    with supposing(None) as sites:
+        bounds_of(operands())()
+    assert [site.place[1] for site in sites] == [HALVES, BYTES]
+
+
+@pytest.mark.parametrize("mode", ["ROUND", "TRUNC", "FLOOR", "CEIL"])
+def test_another_mode_is_named_first(mode: str) -> None:
+    x = operands()
+    result = planted(x, "RINT", mode)
+    best, *_ = found = explanations(bounds_of(x), {"y": result})
+    assert best.hypotheses == (f"CAST_{mode} at test_hypotheses.py:{BYTES}",)
+    assert best.of >= 8 or mode == "ROUND"
+    assert (best.explained, best.contradicted) == (best.of, 0)
+    assert all(other.explained - other.contradicted < best.of for other in found[1:])
+
+
+def test_wrapping_is_named() -> None:
+    x = operands()
+    result = planted(x, "RINT", "RINT", "OFF")
+    (best,) = explanations(bounds_of(x), {"y": result})
+    assert best.hypotheses == (f"no saturation at test_hypotheses.py:{BYTES}",)
+    assert (best.explained, best.contradicted) == (best.of, 0)
+    assert best.of == np.count_nonzero(result != planted(x, "RINT", "RINT"))
+
+
+def test_a_result_that_can_be_is_explained_by_nothing() -> None:
+    x = operands()
+    assert explanations(bounds_of(x), {"y": planted(x, "RINT", "RINT")}) == ()
+
+
+def test_noise_is_explained_by_little() -> None:
+    x = operands()
+    result = planted(x, "RINT", "RINT") ^ np.int8(32)
+    found = explanations(bounds_of(x), {"y": result})
+    assert all(each.explained <= each.of // 20 for each in found)
+
+
+def test_members_of_intervals_are_never_blamed() -> None:
+    @pypto.frontend.jit
+    def scored(x: Fp32, y: Bf16) -> None:
+        pypto.set_vec_tile_shapes(8, 64)
+        y[:] = pypto.cast(pypto.exp(x) * 3.0, pypto.DT_BF16, mode=pypto.CAST_RINT)
+
+    rng = np.random.default_rng(SEED)
+    for seed in range(10):
+        x = operands(seed)
+        certainty = scored.certainty(x, np.zeros(SHAPE, numpy_dtype(pypto.DT_BF16)))
+        (output,) = certainty.outputs
+        drawn = np.where(rng.random(SHAPE) < 0.5, output.low, output.high)
+        judged = judge(drawn, bounds=certainty, run=lambda c=certainty: c)
+        assert judged.passes
+        assert judged.explanations == ()
+
+
+def test_a_golden_with_a_mistake_is_named_as_the_golden() -> None:
+    x = operands()
+    right, golden = planted(x, "RINT", "RINT"), planted(x, "RINT", "TRUNC")
+    run = bounds_of(x)
+    found = judge(right, golden, bounds=run(), run=run)
+    assert found.passes
+    assert found.explanations == ()
+    wanted = f"CAST_TRUNC at test_hypotheses.py:{BYTES}"
+    assert found.golden_explanations[0].hypotheses == (wanted,)
+    assert f"golden: {wanted} explains" in str(found)
+
+
+def test_casts_are_as_written_again_afterwards() -> None:
+    x = operands()
+    before = bounds_of(x)().values["y"].tobytes()
+    explanations(bounds_of(x), {"y": planted(x, "RINT", "FLOOR")})
+    assert bounds_of(x)().values["y"].tobytes() == before
