@@ -268,7 +268,7 @@ def _times_written(bounds: Certainty, name: str, shape: tuple[int, ...]) -> Arra
 
 
 def _check_kernel(schedule: Schedule, kernel: Kernel) -> None:
-    """Refuse what is no kernel, a schedule of an unknown release, and one of other parameters."""
+    """Refuse an object that is no kernel, and a schedule of an unknown release or other kernel."""
     if not isinstance(kernel, Kernel):
         raise TypeError(f"a kernel is a function under pypto.frontend.jit, not {kernel!r}")
     if schedule.release not in RELEASES:
