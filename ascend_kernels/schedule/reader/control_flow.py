@@ -73,9 +73,9 @@ def kernel_name(text: str) -> str:
     Raises:
         ValueError: the text names none.
     """
-    found = _ROOT.search(text)
-    if found is None:
-        raise ValueError("no kernel is named in it")
+    found = _ROOT.search(text.partition("ControlFlowEntry")[0])
+    if found is None or not found[1].startswith("TENSOR_"):
+        raise ValueError("no kernel is named before its function")
     return found[1].removeprefix("TENSOR_")
 
 

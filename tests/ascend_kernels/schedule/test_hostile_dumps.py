@@ -126,6 +126,10 @@ LEAF_DAMAGES: dict[str, tuple[Callable[[Function], object], str]] = {
         ),
         "op_attr_output_combine_axis is of 2 tensors, not 1",
     ),
+    "a valid shape by a tensor of another leaf": (
+        lambda leaf: in_ub(leaf).update(dynvalidshape=[[1, "sym_9_dim_0"]] * 2),
+        "sym_9_dim_0 is no axis of its leaf",
+    ),
     "another pipe": (
         lambda leaf: leaf["operations"][1]["sync_queue"].update(pipe_id=5),
         "COPY_IN is of pipe MTE3, and the opcode of MTE2",
@@ -275,6 +279,13 @@ def test_garbage_in_a_text_is_named_with_its_line(pattern: str, tmp_path: Path) 
             "op_attr_validShape of operation",
         ),
         ("softmax", LEAF_TEXT, "softmax.py:12 */", "softmax.py */", "the source line of operation"),
+        (
+            "softmax",
+            LEAF_TEXT,
+            "softmax.py:12 */",
+            "softmax.py:13 */",
+            " is 13, and 12 in its JSON",
+        ),
         ("padded", LEAF_TEXT, "SCALAR{-inf}", "SCALAR{1}", "SCALAR of operation"),
         ("loop_paths", EXPRESSIONS, "ARG_x, 0))", "ARG_x, 0)", "is not the next line of"),
         (
@@ -331,6 +342,7 @@ def test_a_control_flow_that_is_not_understood_is_named(dump: Path) -> None:
         ),
         (whole.replace("  }\n", "", 1), "'} // namespace npu::tile_fwk' is not understood"),
         (whole.replace("ControlFlowEntry", "Entry"), "it runs nothing"),
+        (whole.replace("// #name: ", "// ", 1), "no kernel is named before its function"),
         (re.sub(r"(?m)^.*LOOP\(VAR_.*\n", "", whole), "stands behind the end of its function"),
         (re.sub(r"(?m)^.*RUNTIME_RootAlloc.*\n", "", whole), "hands in a root not allocated"),
         (re.sub(r"(?m)^.*RootStitch\(0.*\n", "", whole), "its last root is allocated, and not"),
