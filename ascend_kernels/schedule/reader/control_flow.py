@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -34,6 +34,8 @@ _BINARY: Final[Mapping[type[ast.AST], str]] = {
 _MAX_LETTERS: Final = 1 << 16
 """Of an expression; its tree takes hundreds of times as many bytes."""
 _ROOT: Final = re.compile(r"// #name: (\S+) #hash: (\d+)")
+_PATH: Final = re.compile(r"(?P<loop>.*)_PATH(?P<number>\d+)")
+"""A way through the conditions of a loop's body, of which one is gone in each round."""
 _LOOP: Final = re.compile(r"LOOP\((.*)\) \{$")
 _STITCH: Final = re.compile(r"RUNTIME_RootStitch(\(\d+ULL\);)$")
 _NO_STEP: Final = ("VALUE_", "SetExprBatch", "RUNTIME_RootStitch", "WaitAicoreStart", "return")
@@ -50,6 +52,8 @@ class _Block:
     then: tuple[ControlStep, ...] | None = None
     steps: list[ControlStep] = field(default_factory=list)
     chained: bool = False
+    paths: dict[str, str] = field(default_factory=dict)
+    paths_of_then: dict[str, str] = field(default_factory=dict)
 
     def step(self) -> ControlStep | None:
         steps = tuple(self.steps)
@@ -69,9 +73,9 @@ def kernel_name(text: str) -> str:
     Raises:
         ValueError: the text names none.
     """
-    found = _ROOT.search(text)
-    if found is None:
-        raise ValueError("no kernel is named in it")
+    found = _ROOT.search(text.partition("ControlFlowEntry")[0])
+    if found is None or not found[1].startswith("TENSOR_"):
+        raise ValueError("no kernel is named before its function")
     return found[1].removeprefix("TENSOR_")
 
 
@@ -92,6 +96,8 @@ def read_control_flow(text: str, bodies: Mapping[str, int]) -> tuple[ControlStep
         line = line.strip()
         if found := _ROOT.match(line):
             root = found[2]
+            if path := _PATH.fullmatch(found[1]):
+                _take_paths(blocks[-1], [(path["loop"], path["number"])], number)
         elif line.endswith("{") and "ControlFlowEntry" in line:
             is_inside = True
         elif is_over and line and not line.startswith(("}", "//", "#")):
@@ -109,7 +115,10 @@ def read_control_flow(text: str, bodies: Mapping[str, int]) -> tuple[ControlStep
             block = blocks[-1]
             if block.condition is None:
                 raise ValueError(f"line {number}: an else without a condition")
+            if block.then is not None:
+                raise ValueError(f"line {number}: a second else of one condition")
             block.then, block.steps = tuple(block.steps), []
+            block.paths_of_then, block.paths = block.paths, {}
             if found := _IF.match(line):
                 blocks.append(_Block(condition=scalar_of(found[1]), chained=True))
         elif found := _IF.match(line):
@@ -123,11 +132,16 @@ def read_control_flow(text: str, bodies: Mapping[str, int]) -> tuple[ControlStep
                     blocks.append(block)
                     break
                 blocks[-1].steps.append(made)
+                if block.loop is None:
+                    inside = (*block.paths_of_then.items(), *block.paths.items())
+                    _take_paths(blocks[-1], inside, number)
                 if not block.chained:
                     break
         elif "RUNTIME_RootAlloc(" in line:
             if root not in bodies:
                 raise ValueError(f"line {number}: root {root or '(unnamed)'} is not in the dump")
+            if allocated:
+                raise ValueError(f"line {number}: the root before it is allocated, not handed in")
             blocks[-1].steps.append(Run(body=bodies[root]))
             allocated = line.partition("RootAlloc")[2]
         elif line.startswith("RUNTIME_SlotMarkNeedAlloc("):
@@ -140,9 +154,23 @@ def read_control_flow(text: str, bodies: Mapping[str, int]) -> tuple[ControlStep
             allocated = ""
         elif not line.startswith(_NO_STEP):
             raise ValueError(f"line {number}: {line[:60]!r} is not understood")
+    if allocated:
+        raise ValueError("its last root is allocated, and not handed in")
     if not blocks[0].steps:
         raise ValueError("it runs nothing")
     return tuple(blocks[0].steps)
+
+
+def _take_paths(block: _Block, paths: Sequence[tuple[str, str]], line: int) -> None:
+    """Refuse paths that follow another one of their loop in a block: an else is missing."""
+    before = dict(block.paths)
+    for loop, path in paths:
+        if before.get(loop, path) != path:
+            raise ValueError(
+                f"line {line}: path {path} of {loop} follows path {before[loop]} under one "
+                "condition, and is one of another"
+            )
+        block.paths.setdefault(loop, path)
 
 
 def scalars_of(text: str) -> list[Scalar]:

@@ -76,6 +76,11 @@ class LeafReader:
         self._ranges: list[tuple[str, int, int]] = []
         self._copies: list[tuple[int | None, Sequence[Any], Sequence[Any]]] = []
         self._symbols: dict[str, Scalar] = {}
+        self._axes = {
+            f"sym_{magic}_dim_{axis}"
+            for magic, each in self._tensors.items()
+            for axis in range(len(each["dynvalidshape"]))
+        }
 
     def read(self) -> LeafText:
         operations = self._function["operations"]
@@ -215,6 +220,8 @@ class LeafReader:
                     found.append(value)
                 case [1, str(symbol)] if symbol in self._symbols:
                     found.append(self._symbols[symbol])
+                case [1, str(symbol)] if symbol not in self._axes:
+                    raise ValueError(f"tensor {tensor['magic']}: {symbol} is no axis of its leaf")
                 case _:
                     found.append(plain[axis])
         return tuple(found)

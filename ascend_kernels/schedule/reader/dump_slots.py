@@ -12,11 +12,13 @@ from __future__ import annotations
 import collections
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from ascend_kernels.schedule.parts import Body, Branch, ControlStep, Loop, Renewal, Run
 
 Function = Mapping[str, Any]
+_NUMBER: Final = "_TensorExtract."
+"""In the name of a tensor with one number (r0.2.0, interface/tensor/logical_tensor.cpp:594)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +72,26 @@ def slots_of(function: Function) -> Slots:
         left={raw[magic]: tuple(map(int, slots)) for magic, slots in function["outcasts"] if slots},
         parts=frozenset(parts),
     )
+
+
+def check_ends(bodies: Sequence[Body]) -> None:
+    """Refuse a tensor that a body gives and none takes, or takes and none gives.
+
+    It is an argument that is missing; a tensor of which the control flow reads a number is no
+    parameter of any body.
+
+    Raises:
+        ValueError: names body and tensor.
+    """
+    held = [(body, each) for body in bodies for each in body.temporaries]
+    taken = {each.reads_slot for _, each in held}
+    given = {slot for _, each in held for slot in each.writes_slots}
+    for body, each in held:
+        is_read = not taken.isdisjoint(each.writes_slots) or _NUMBER in each.name
+        if each.writes_slots and not is_read:
+            raise ValueError(f"{body.name} gives {each.name}, no argument, which no body takes")
+        if each.reads_slot is not None and each.reads_slot not in given:
+            raise ValueError(f"{body.name} takes {each.name}, no argument, which no body gives")
 
 
 def renewed(steps: Sequence[ControlStep], bodies: Sequence[Body]) -> tuple[ControlStep, ...]:

@@ -122,8 +122,10 @@ def _check_operations(
         raise ValueError(f"operation {missing[0]} is not {where}")
     for each in operations:
         magic, attributes = each["opmagic"], each.get("op_attr") or {}
-        if "line" in each and listed[magic] is None:
-            raise ValueError(f"the source line of operation {magic} is not in it")
+        if (line := each.get("line")) != listed[magic]:
+            raise ValueError(
+                f"the source line of operation {magic} is {listed[magic]}, and {line} in its JSON"
+            )
         if _IN_TEXT_ALONE in attributes and str(magic) not in found.shapes:
             raise ValueError(f"{_IN_TEXT_ALONE} of operation {magic} is not in it")
         value = attributes.get("SCALAR", {}).get("value", 0.0)

@@ -42,7 +42,13 @@ from ascend_kernels.schedule.reader.dump_fields import FUNCTION, LEAF, ROOT, rea
 from ascend_kernels.schedule.reader.dump_files import DumpError, FileOf, Texts
 from ascend_kernels.schedule.reader.dump_leaves import Formats, LeafReader, LeafText, entries_of
 from ascend_kernels.schedule.reader.dump_scalars import Resolve
-from ascend_kernels.schedule.reader.dump_slots import Slots, renewed, slots_of, through_slots
+from ascend_kernels.schedule.reader.dump_slots import (
+    Slots,
+    check_ends,
+    renewed,
+    slots_of,
+    through_slots,
+)
 from ascend_kernels.schedule.reader.dump_texts import read_arguments, read_leaf_text
 from ascend_kernels.schedule.scalars import Scalar
 from ascend_kernels.schedule.schedule import DUMP, Schedule
@@ -176,6 +182,8 @@ class _Reader:
                 parameters[name] = replace(parameters.get(name, number), is_read=True)
         listed = [each.leaf for each in leaves.values()]
         self._check_written(parameters.values(), listed)
+        with FileOf(self._expressions):
+            check_ends(bodies)
         used = sorted(
             {task.leaf for body in bodies for task in body.tasks if task.leaf is not None}
         )

@@ -126,6 +126,10 @@ LEAF_DAMAGES: dict[str, tuple[Callable[[Function], object], str]] = {
         ),
         "op_attr_output_combine_axis is of 2 tensors, not 1",
     ),
+    "a valid shape by a tensor of another leaf": (
+        lambda leaf: in_ub(leaf).update(dynvalidshape=[[1, "sym_9_dim_0"]] * 2),
+        "sym_9_dim_0 is no axis of its leaf",
+    ),
     "another pipe": (
         lambda leaf: leaf["operations"][1]["sync_queue"].update(pipe_id=5),
         "COPY_IN is of pipe MTE3, and the opcode of MTE2",
@@ -275,6 +279,13 @@ def test_garbage_in_a_text_is_named_with_its_line(pattern: str, tmp_path: Path) 
             "op_attr_validShape of operation",
         ),
         ("softmax", LEAF_TEXT, "softmax.py:12 */", "softmax.py */", "the source line of operation"),
+        (
+            "softmax",
+            LEAF_TEXT,
+            "softmax.py:12 */",
+            "softmax.py:13 */",
+            " is 13, and 12 in its JSON",
+        ),
         ("padded", LEAF_TEXT, "SCALAR{-inf}", "SCALAR{1}", "SCALAR of operation"),
         ("loop_paths", EXPRESSIONS, "ARG_x, 0))", "ARG_x, 0)", "is not the next line of"),
         (
@@ -331,8 +342,10 @@ def test_a_control_flow_that_is_not_understood_is_named(dump: Path) -> None:
         ),
         (whole.replace("  }\n", "", 1), "'} // namespace npu::tile_fwk' is not understood"),
         (whole.replace("ControlFlowEntry", "Entry"), "it runs nothing"),
+        (whole.replace("// #name: ", "// ", 1), "no kernel is named before its function"),
         (re.sub(r"(?m)^.*LOOP\(VAR_.*\n", "", whole), "stands behind the end of its function"),
         (re.sub(r"(?m)^.*RUNTIME_RootAlloc.*\n", "", whole), "hands in a root not allocated"),
+        (re.sub(r"(?m)^.*RootStitch\(0.*\n", "", whole), "its last root is allocated, and not"),
     ):
         path.write_text(text)
         assert said in refusal(dump, path)
@@ -597,3 +610,42 @@ def test_json_with_a_damage_is_refused(damage: str, dump: Path) -> None:
     with pytest.raises(ValueError, match=said) as caught:
         Schedule.from_json(json.dumps(document))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["joined", "loop_columns", "padded", "powers", "running_sums", "through_gm"]
+)
+def test_a_kernel_without_its_last_argument_is_named(name: str, tmp_path: Path) -> None:
+    dump = unpacked(name, tmp_path)
+    path = next(dump.glob(EXPRESSIONS))
+    whole = path.read_text()
+    *_, last = re.findall(r"(?m)^#define ARG_.*\n", whole)
+    path.write_text(whole.replace(last, ""))
+    assert ", no argument, which no body takes" in refusal(dump, path)
+
+
+def test_a_tensor_that_no_body_gives_is_named(tmp_path: Path) -> None:
+    dump = unpacked("loop_held", tmp_path)
+
+    def take_another(function: Function) -> None:
+        function["incasts"] = [[magic, [99]] for magic, _ in function["incasts"]]
+
+    changed(next(dump.glob("Pass_01_*/*_read_*.json")), take_another)
+    said = refusal(dump, next(dump.glob(EXPRESSIONS)))
+    assert ", no argument, which no body gives" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "said"),
+    [
+        ("loop_data", "        } else {\n", "", "line 36: path 0 of TENSOR_times_Unroll1 follows"),
+        ("loop_data", "} else {\n", "} else {\n} else {\n", "line 37: a second else of one"),
+    ],
+)
+def test_an_else_that_is_missing_or_too_much_is_named(
+    name: str, old: str, new: str, said: str, tmp_path: Path
+) -> None:
+    dump = unpacked(name, tmp_path)
+    path = flow_of(dump)
+    path.write_text(path.read_text().replace(old, new, 1))
+    assert said in refusal(dump, path)
