@@ -206,7 +206,7 @@ def _with_bodies(
 
 
 def flow_of(schedule: Schedule) -> object:
-    """The steps, and by slot the bodies that read it or leave something in it, with the shape.
+    """The steps, and by slot that is read the bodies that use it, with the shape.
 
     Slots are numbered as the steps renew them; those that none renews have no number.
     """
@@ -235,7 +235,11 @@ def flow_of(schedule: Schedule) -> object:
                 used.setdefault(slot, []).append(("writes", *kind))
             if each.reads_slot is not None:
                 used.setdefault(each.reads_slot, []).append(("reads", *kind))
-    slots = ((numbers.get(slot), sorted(found, key=repr)) for slot, found in used.items())
+    slots = (
+        (numbers.get(slot), sorted(found, key=repr))
+        for slot, found in used.items()
+        if any(kind == "reads" for kind, *_ in found)
+    )
     return steps, sorted(slots, key=repr)
 
 

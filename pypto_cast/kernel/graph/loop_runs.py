@@ -43,7 +43,7 @@ CALL_ORDER: Final[ContextVar[Callable[[Sequence[Any]], Sequence[Any]]]] = Contex
     "pypto_cast_call_order", default=lambda events: events
 )
 """The order in which the events of a recording are taken: another one to try it."""
-_Place = tuple[int, ...]
+Place = tuple[int, ...]
 """The passes through bodies that something stands in, the outermost first."""
 _Path = tuple[tuple[tuple[Scalar, bool], ...], tuple[ControlStep, ...]]
 """The conditions of a path with their outcomes, and its steps."""
@@ -56,10 +56,12 @@ class CalledRun:
     Attributes:
         calls: them.
         name: of the loop, with the iterations that a body has, the path, and the place in it.
+        place: the passes that they stand in.
     """
 
     calls: Sequence[Call]
     name: str
+    place: Place
 
     @property
     def operations(self) -> Iterator[Call]:
@@ -176,6 +178,7 @@ class Slots:
         self._numbers = {id(each): k for k, each in enumerate(self._tensors)}
         self.read: dict[int, str] = {}
         self.partial: set[int] = set()
+        self._given: dict[tuple[int, Place], Scalars] = {}
 
     def number(self, tensor: Tensor) -> int:
         """The number of a tensor."""
@@ -194,6 +197,20 @@ class Slots:
         found = self._shapes[number] if number < len(self._shapes) else ()
         is_open = len(found) == len(shape) and not all(isinstance(each, int) for each in found)
         return found if is_open else ()
+
+    def give(self, extents: Mapping[int, Scalars], place: Place) -> None:
+        """Keep what a run at a place says of tensors, by their id: the extents that hold data."""
+        self._given.update(((each, place), found) for each, found in extents.items())
+
+    def viewed(self, tensor: Tensor, place: Place) -> Scalars:
+        """The extents of a tensor to a view in a run at a place; () are those that it has else.
+
+        A view has those of the value that the tensor was last given in a pass around it, in none
+        beside it; an operation that reads the tensor itself takes all of it. So do dumps of the
+        wheel.
+        """
+        around = ((id(tensor), place[:end]) for end in range(len(place), -1, -1))
+        return next((self._given[each] for each in around if each in self._given), ())
 
     def steps(self, given: Sequence[ControlStep]) -> tuple[ControlStep, ...]:
         """Steps in which only those slots are renewed that are written in parts."""
@@ -220,7 +237,7 @@ class _Events:
         self._events = events
         self._next = 0
         self._passes = itertools.count()
-        self._homes: dict[int, _Place] = {}
+        self._homes: dict[int, Place] = {}
         self.runs: list[CalledRun] = []
         self.declared: list[Declared] = []
 
@@ -233,7 +250,7 @@ class _Events:
         """True if the last loop has no end."""
         return self._next > len(self._events)
 
-    def block(self, name: str, place: _Place, *, is_path: bool = True) -> tuple[ControlStep, ...]:
+    def block(self, name: str, place: Place, *, is_path: bool = True) -> tuple[ControlStep, ...]:
         """Read until the end of a body, or of the kernel."""
         steps: list[ControlStep] = []
         parts = itertools.count()
@@ -254,12 +271,13 @@ class _Events:
                     part = next(parts)
                     steps.append(Run(body=len(self.runs)))
                     if is_path:
-                        self.runs.append(CalledRun(calls=calls, name=f"{name}_{part}".lstrip("_")))
+                        named = f"{name}_{part}".lstrip("_")
+                        self.runs.append(CalledRun(calls=calls, name=named, place=place))
             else:
                 break
         return (Renewal(slots=tuple(new)), *steps)
 
-    def _loop(self, opened: LoopOpened, place: _Place, *, is_path: bool) -> tuple[ControlStep, ...]:
+    def _loop(self, opened: LoopOpened, place: Place, *, is_path: bool) -> tuple[ControlStep, ...]:
         paths: list[_Path] = []
         passes: tuple[list[range], list[range]] = [], []
         while isinstance(event := self._event(), PassOpened):
@@ -323,7 +341,7 @@ class _Events:
         self._next += 1
         return None if self._next > len(self._events) else self._events[self._next - 1]
 
-    def _stretches(self, place: _Place) -> Iterator[list[Call]]:
+    def _stretches(self, place: Place) -> Iterator[list[Call]]:
         """The calls up to the next mark, by the segment that they stand in."""
         found: list[Call] = []
         for event in itertools.islice(self._events, self._next, None):
@@ -335,7 +353,7 @@ class _Events:
         for _, calls in itertools.groupby(found, key=lambda call: id(call.segment)):
             yield list(calls)
 
-    def _check_names(self, call: Call, place: _Place) -> None:
+    def _check_names(self, call: Call, place: Place) -> None:
         tensors = list(_tensors((call.arguments, call.named)))
         for each in tensors:
             home = self._homes.get(id(each), ())

@@ -22,7 +22,7 @@ from ascend_kernels.schedule.planner.tiles.tile_graph import (
     exchanged,
 )
 from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
-from pypto_cast.kernel.graph.loop_runs import Slots
+from pypto_cast.kernel.graph.loop_runs import Place, Slots
 from pypto_cast.operations.operation_rows import ROWS
 from pypto_cast.operations.scalar_operands import Constant, is_element
 from pypto_cast.options.releases import RELEASES, ReleaseName
@@ -42,9 +42,10 @@ class RecordedNodes:
         release: ReleaseName,
         parameters: int,
         slots: Slots,
+        place: Place = (),
     ) -> None:
         self._assignments = assignments
-        self._slots = slots
+        self._slots, self._place = slots, place
         self.open_axes: set[tuple[str, int]] = set()
         self.whole: set[str] = set()
         self._count = parameters

@@ -76,9 +76,10 @@ def tensor_graphs(
     recorded = runs_of(events)
     slots, readers = Slots(recorded.declared), []
     for run in recorded.runs:
-        reader = _Reader(assignments, release, parameters, slots)
+        reader = _Reader(assignments, release, parameters, slots, run.place)
         for call in run.operations:
             reader.take(call)
+        slots.give(reader.extents(), run.place)
         readers.append(reader)
     left = {slot for reader in readers for slot in reader.left()}
     for slot, place in slots.read.items():
@@ -221,6 +222,11 @@ class _Reader(RecordedNodes):
         self._node(call, name, opcode, wide, result, scalar=scalar, function=function)
         self._node(call, "cast", "CAST", [result], **asked)
 
+    def extents(self) -> dict[int, Scalars]:
+        """By the id of each tensor that the run gives a value, the extents that hold data."""
+        taken = {*self._parameters.values()}
+        return {k: self._tensors[x].valid for k, x in self._values.items() if x not in taken}
+
     def left(self) -> dict[int, int]:
         """By slot, the tensor that the run leaves in it, or writes parts of."""
         found = {slot: tensor for slot, tensor in self._written.items() if isinstance(slot, int)}
@@ -318,7 +324,10 @@ class _Reader(RecordedNodes):
 
     def _part(self, call: Call, input: Tensor, offset: Scalars, valid: Scalars | None) -> None:
         """Add a view at offsets that were given by numbers of any kind."""
-        source = self._tensors[self._value(call, input)]
+        number = self._value(call, input)
+        source = self._tensors[number]
+        if number in self._parameters.values():
+            source = replace(source, valid=self._slots.viewed(input, self._place) or source.valid)
         if valid is None:
             valid = source.part(offset, tuple(map(int, call.result.shape)))
         self._add(call, "view", "VIEW", [input], valid, offset=offset)

@@ -284,6 +284,26 @@ def test_a_row_of_a_view_behind_other_copies_has_its_own_extent() -> None:
     np.testing.assert_array_equal(y, expected)
 
 
+@pytest.mark.parametrize("after", [False, True])
+def test_a_view_has_the_rows_that_a_pass_around_it_gave(after: bool) -> None:
+    """The rest of the last 32 rows is not written, so that a view of all of them is a fault."""
+    part = "    pypto.assemble(pypto.view(t, [32, 64], [0, 0]) + 1.0, [i * 32, 0], y)"
+    inner = ["    for _ in pypto.loop(2):", "        t[:] = t * 2.0"]
+    kernel = of_lines(
+        "rows = x.shape[0]",
+        "t = pypto.tensor([32, 64], pypto.DT_FP32)",
+        "for i in pypto.loop(pypto.ceildiv(rows, 32)):",
+        "    held = [(rows - i * 32).min(32), 64]",
+        "    t[:] = pypto.exp(pypto.view(x, [32, 64], [i * 32, 0], valid_shape=held))",
+        *(inner if after else ["    for _ in pypto.loop(1):", f"    {part}"]),
+        *([part] if after else []),
+    )
+    schedule = kernel.schedule(*np.zeros((2, 40, 64), np.float32), NO_NUMBERS)
+    shapes = [x.shape for x in schedule.bodies[-1].tasks[0].accesses]
+    assert shapes[0] == shapes[1]
+    assert not isinstance(shapes[0][0], int)
+
+
 def test_each_length_of_an_unrolled_loop_waits() -> None:
     """As dumps of the wheel have it: upstream makes a loop of each."""
     waiting = WAITING.replace("32,", "32, unroll_list=[4, 2, 1],")
