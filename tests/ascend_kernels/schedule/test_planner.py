@@ -363,9 +363,10 @@ def test_a_sign_copied_in_bf16_is_one_operation_in_fp32() -> None:
         pypto.set_vec_tile_shapes(16, 128)
         z[:] = pypto.copysign(x, y)
 
-    (leaf,) = copied.schedule(*[pypto.tensor([16, 128], pypto.DT_BF16)] * 3).leaves
+    with pypto.options(release="0.2.0"):
+        (leaf,) = copied.schedule(*[pypto.tensor([64, 256], pypto.DT_BF16)] * 3).leaves
     found = [each.opcode for each in leaf.operations if each.flag is None]
-    assert found == ["COPY_IN", "CAST"] * 2 + ["COPYSIGN", "CAST", "COPY_OUT"]
+    assert sorted(found) == ["CAST"] * 3 + ["COPYSIGN"] + ["COPY_IN"] * 2 + ["COPY_OUT"]
 
 
 def test_a_cast_before_a_sum_is_no_part_of_it() -> None:
