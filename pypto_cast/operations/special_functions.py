@@ -32,7 +32,7 @@ from pypto_cast.operations.elementwise_functions import (
 )
 from pypto_cast.operations.elementwise_plan import elementwise
 from pypto_cast.operations.lowering import check_alike, check_operand, of_release
-from pypto_cast.operations.operation_rows import FLOATS, OperationRow, on_a2_a3
+from pypto_cast.operations.operation_rows import BF16_IN_FP32, FLOATS, OperationRow, on_a2_a3
 from pypto_cast.operations.scalar_operands import integer
 from pypto_cast.operations.truth_and_bits import (
     eq,
@@ -314,6 +314,7 @@ def hypot(self: Tensor, other: Tensor) -> Tensor:
 @OperationRow(
     parts=("abs", "mul", "signbit", "where"),
     dtypes=on_a2_a3(*FLOATS, DataType.DT_INT16, DataType.DT_INT32),
+    run_in_fp32=BF16_IN_FP32,
     opcodes={"TT": "COPYSIGN"},
     example="pypto.copysign(x, y)",
 )

@@ -61,7 +61,7 @@ def tiled_kernel(graphs: Sequence[TileGraph], name: str, *, cores: int) -> Tiled
     leaves: dict[Hashable, LeafGraph] = {}
     bodies = []
     for part in parts:
-        found = [leaf.kind for leaf in part.leaves]
+        found = [(leaf.kind, _numbers_known(part, place)) for place, leaf in enumerate(part.leaves)]
         alike = [(leaf, found[:place].count(leaf)) for place, leaf in enumerate(found)]
         for key, leaf in zip(alike, part.leaves, strict=True):
             kept = leaves.setdefault(key, leaf)
@@ -84,3 +84,16 @@ def _tiled(graph: TileGraph, name: str, cores: int, *, is_open: bool) -> TiledKe
     tasks = merge_alike(partition(tiles), cores)
     copies = place_moves(eliminate_common(pass_through_gm(tasks)))
     return split(number_by_depth(copies), name, is_open=is_open)
+
+
+def _numbers_known(kernel: TiledKernel, leaf: int) -> Hashable:
+    """By copy of a leaf, if its extents and its place are known before the kernel runs.
+
+    Of other bodies only leaves with the same of these are one upstream, as the wheel's dumps show.
+    """
+    tasks = (each for body in kernel.bodies for each in body.tasks if each.leaf == leaf)
+    return tuple(
+        all(isinstance(x, int) for x in numbers)
+        for each in next(tasks).accesses
+        for numbers in (each.shape, each.offset)
+    )

@@ -48,6 +48,7 @@ class RecordedNodes:
         self._slots, self._place = slots, place
         self.open_axes: set[tuple[str, int]] = set()
         self.whole: set[str] = set()
+        self.simplified: list[str] = []
         self._count = parameters
         self._lists = RELEASES[release].run_in_fp32
         self._casts = RELEASES[release].cast_to_fp32

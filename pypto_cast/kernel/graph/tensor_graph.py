@@ -95,7 +95,10 @@ def tensor_graphs(
         graphs=tuple(graphs),
         steps=slots.steps(recorded.steps),
         open_axes=frozenset((name, axis) for name, axis in axes if name not in fixed),
-        simplified=tuple(_not_followed(recorded.runs).values()),
+        simplified=(
+            *_not_followed(recorded.runs).values(),
+            *(each for reader in readers for each in reader.simplified),
+        ),
     )
 
 
@@ -328,6 +331,10 @@ class _Reader(RecordedNodes):
         source = self._tensors[number]
         if number in self._parameters.values():
             source = replace(source, valid=self._slots.viewed(input, self._place) or source.valid)
+        elif source.valid and valid is None:
+            self.simplified.append(
+                f"view {call.place}: kept as a tile operation, as its extents vary"
+            )
         if valid is None:
             valid = source.part(offset, tuple(map(int, call.result.shape)))
         self._add(call, "view", "VIEW", [input], valid, offset=offset)

@@ -351,6 +351,24 @@ def of_a_cast(x: Narrow, y: Matrix) -> None:
     y[:] = wide - pypto.sum(wide, dim=-1, keepdim=True)
 
 
+def test_a_sign_copied_in_bf16_is_one_operation_in_fp32() -> None:
+    """AutoCast's list has COPYSIGN; the wheel's dump is the same."""
+
+    @pypto.frontend.jit
+    def copied(
+        x: pypto.Tensor[[...], pypto.DT_BF16],
+        y: pypto.Tensor[[...], pypto.DT_BF16],
+        z: pypto.Tensor[[...], pypto.DT_BF16],
+    ) -> None:
+        pypto.set_vec_tile_shapes(16, 128)
+        z[:] = pypto.copysign(x, y)
+
+    with pypto.options(release="0.2.0"):
+        (leaf,) = copied.schedule(*[pypto.tensor([64, 256], pypto.DT_BF16)] * 3).leaves
+    found = [each.opcode for each in leaf.operations if each.flag is None]
+    assert sorted(found) == ["CAST"] * 3 + ["COPYSIGN"] + ["COPY_IN"] * 2 + ["COPY_OUT"]
+
+
 def test_a_cast_before_a_sum_is_no_part_of_it() -> None:
     tensors = pypto.tensor([16, 64], pypto.DT_BF16), pypto.tensor([16, 64], pypto.DT_FP32)
     (leaf,) = of_a_cast.schedule(*tensors).leaves

@@ -304,6 +304,33 @@ def test_a_view_has_the_rows_that_a_pass_around_it_gave(after: bool) -> None:
     assert not isinstance(shapes[0][0], int)
 
 
+@pytest.mark.parametrize(("place", "leaves"), [("i * 32", 1), ("0", 2)])
+def test_bodies_share_leaves_whose_numbers_are_known_alike(place: str, leaves: int) -> None:
+    """As dumps of the wheel have it: a place that a loop decides is no known one."""
+    kernel = of_lines(
+        EACH,
+        "    part = pypto.view(x, [32, 64], [i * 32, 0], valid_shape=[32, 64])",
+        "    pypto.assemble(pypto.exp(part), [i * 64, 0], y)",
+        EACH,
+        f"    part = pypto.view(x, [32, 64], [{place}, 0], valid_shape=[32, 64])",
+        "    pypto.assemble(pypto.exp(part), [i * 64 + 32, 0], y)",
+    )
+    schedule = kernel.schedule(*np.zeros((2, 64, 64), np.float32), NO_NUMBERS)
+    assert len(schedule.leaves) == leaves
+
+
+def test_a_view_of_extents_that_the_same_body_calculates_is_simplified() -> None:
+    kernel = of_lines(
+        EACH,
+        "    part = pypto.exp(pypto.view(x, [32, 64], [i * 32, 0]))",
+        "    part = pypto.view(part, [16, 64], [16, 0])",
+        "    pypto.assemble(part + 1.0, [i * 16, 0], y)",
+    )
+    schedule = kernel.schedule(*np.zeros((2, 64, 64), np.float32), NO_NUMBERS)
+    (text,) = schedule.simplified
+    assert "kept as a tile operation" in text
+
+
 def test_each_length_of_an_unrolled_loop_waits() -> None:
     """As dumps of the wheel have it: upstream makes a loop of each."""
     waiting = WAITING.replace("32,", "32, unroll_list=[4, 2, 1],")
