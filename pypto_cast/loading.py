@@ -30,7 +30,8 @@ _PACKAGE: Final = sys.modules["pypto_cast"]
 _ALONE: Final = tuple(
     f"pypto_cast.{name}"
     for name in (
-        *("loading", "call_sites", "former_names", "pytest_plugin", "__main__", "cli", "cli.main"),
+        *("loading", "call_sites", "former_names", "pytest_plugin", "__main__"),
+        *("cli", "cli.__main__", "cli.main"),
     )
 )
 """Modules whose import loads nothing else first."""

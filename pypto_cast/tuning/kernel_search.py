@@ -2,10 +2,12 @@
 
 The candidates of a call are looked at in two passes: first the smallest of those tile shapes that
 cut the tensors into as many tiles, which gives a best soon, then all others. Each pass goes from
-the least bound of cycles up. It ends at a bound that is not below the best, once as many are
-planned as are to be shown, or the bound is twice the best. Of those that remain, the ones whose
-bound is not below the best are excluded, the others left. Not planned either is a tile shape that
-is nowhere smaller than one that does not fit and cuts the tensors into as many tiles.
+the least bound of cycles up; without bounds, as of views in a loop, from about as many tiles as the
+kernel makes as it stands, which fit and are soon planned. It ends at a bound that is not below the
+best, once as many are planned as are to be shown, or the bound is twice the best. Of those that
+remain, the ones whose bound is not below the best are excluded, the others left. Not planned either
+is a tile shape that is nowhere smaller than one that does not fit and cuts the tensors into as many
+tiles.
 
 Other processes plan the next ones ahead; each is still looked at in its turn, so the candidates,
 their order and their counts do not depend on it.
@@ -334,8 +336,17 @@ class _Search:
         found: list[KernelCandidate] = []
         failed: dict[Shape, list[Shape]] = {}
         failures = 0
-        cuts = {each: tuple(map(_tiles, self._under[place].extents, each)) for each in shapes}
-        ascending = sorted(shapes, key=lambda each: (bounds[each], math.prod(each), -each[-1]))
+        own = shapes if present is None else (*shapes, present.tiles[place[1]])
+        cuts = {each: tuple(map(_tiles, self._under[place].extents, each)) for each in own}
+
+        def apart(shape: Shape) -> float:
+            if bounds[shape] or present is None:
+                return 0
+            return abs(math.log(math.prod(cuts[shape]) / math.prod(cuts[own[-1]])))
+
+        ascending = sorted(
+            shapes, key=lambda each: (bounds[each], apart(each), math.prod(each), -each[-1])
+        )
         # The smallest tile of those that cut the tensors into as many: it gives a best soon.
         firsts = {*{cuts[x]: x for x in sorted(shapes, key=math.prod, reverse=True)}.values()}
         passes = (
@@ -527,7 +538,7 @@ def _reasoned(
     best = ranked[0]
     for rank, each in enumerate(ranked, start=1):
         other = best if rank > 1 else ranked[1] if len(ranked) > 1 else None
-        tie = "the longer last axis"
+        tie = "the one longer on the last axis that differs"
         if other is not None and own in (each.tiles, other.tiles):
             tie = "the one that the kernel sets"
         elif other is not None and other.tasks != each.tasks:

@@ -128,6 +128,14 @@ def test_version_and_help() -> None:
     assert "--to" in ran.stdout
 
 
+def test_the_folder_of_the_command_runs_as_a_module() -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    words = [sys.executable, "-m", "pypto_cast.cli", "--version"]
+    ran = subprocess.run(words, capture_output=True, text=True, env=environment)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.startswith(f"pypto-cast {pypto.__version__}, ")
+
+
 def test_h_is_help(command: Command) -> None:
     for words in ((), ("trace",), ("compare",)):
         ran = command(*words, "-h")

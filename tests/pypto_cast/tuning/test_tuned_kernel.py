@@ -418,6 +418,15 @@ def test_a_reason_is_none_that_speaks_against_the_place(file: Path) -> None:
     assert second.endswith("9 cycles more than place 1: other leaves")
 
 
+def test_of_equal_last_axes_none_is_said_to_be_longer(file: Path) -> None:
+    kernel, tensors = kernel_and_tensors(file, "rows")
+    best = tune_kernel(kernel, tuple(tensors), {}, top=1).candidates[0]
+    one, other = (replace(best, tiles={9: tile}) for tile in ((1, 2, 8), (2, 1, 8)))
+
+    for each in _reasoned([one, other], {}):
+        assert each.reason.endswith("the one longer on the last axis that differs is first")
+
+
 @pytest.mark.parametrize("is_spawned", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
 def test_processes_that_plan_ahead_change_nothing(
     file: Path, monkeypatch: pytest.MonkeyPatch, is_spawned: bool
@@ -517,6 +526,26 @@ def test_calls_in_loops_are_candidates(file: Path, monkeypatch: pytest.MonkeyPat
     choose(monkeypatch, (32, 32))
     kernel, tensors = kernel_and_tensors(file, "looped")
     assert 23 in tune_kernel(kernel, tuple(tensors), {}, top=2).best
+
+
+def test_without_bounds_the_first_make_about_as_many_tiles(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The smallest tile makes most tasks, whose plan may take all the time."""
+    choose(monkeypatch, (1, 8), (4, 8), (32, 32))
+    planned = []
+    plan = _Search._planned_once
+
+    def noted(search: _Search, tiles: Any, *given: Any) -> Any:
+        planned.extend(tiles.values())
+        return plan(search, tiles, *given)
+
+    monkeypatch.setattr(_Search, "_planned_once", noted)
+    kernel, tensors = kernel_and_tensors(file, "looped")
+
+    tune_kernel(kernel, tuple(tensors), {})
+
+    assert planned[:3] == [(32, 32), (4, 8), (1, 8)]
 
 
 def test_the_command(command: Command, file: Path) -> None:
