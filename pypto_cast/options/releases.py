@@ -46,6 +46,7 @@ class Release:
         composes_sine: `sin` and `cos` are products and sums; where not, tile operations.
         powers_by_products: `pow` of a tensor to a whole number is products.
         index_adds_in_gm: `index_add` adds to memory; where not, in UB.
+        quantises_products: `matmul` gives INT8 under a scale.
         selects_floats: `where` takes a Python float beside a tensor of another dtype than FP32.
     """
 
@@ -65,6 +66,7 @@ class Release:
     powers_by_products: bool
     composes_sine: bool
     index_adds_in_gm: bool
+    quantises_products: bool
     selects_floats: bool
 
     def offers(self, operation: str, dtype: DataType, listed: bool) -> bool:
@@ -94,6 +96,7 @@ RELEASES: Final[Mapping[ReleaseName, Release]] = MappingProxyType(
                 powers_by_products=True,  # vector/math.cpp, GeneralPow
                 composes_sine=True,  # python/pypto/operator.py
                 index_adds_in_gm=False,  # tileop/vector/indexadd.h
+                quantises_products=False,  # cube_operation_impl.cpp, CheckFixpipeParam
                 selects_floats=True,  # python/pypto/op/other.py
             ),
             Release(
@@ -107,6 +110,7 @@ RELEASES: Final[Mapping[ReleaseName, Release]] = MappingProxyType(
                 powers_by_products=False,  # vector/binary.cpp, PowSCalc
                 composes_sine=False,  # vector/unary.cpp, Sin; tileop/vector/unary.h, TSin
                 index_adds_in_gm=True,  # tileop/vector/indexadd.h, TIndexAdd
+                quantises_products=True,  # cube_operation_impl.cpp, CheckFixpipeParam
                 selects_floats=False,  # python/pypto/op/other.py:50
             ),
         )
