@@ -36,6 +36,7 @@ class Release:
         takes: by operation dtypes besides those of the row.
         refuses: by operation dtypes of the row that it does not list.
         lacks: operations that it does not have.
+        lacks_methods: methods of tensors that it does not have, whatever functions it has.
         lacks_statements: statements, by their classes in `ast`, that its parser refuses in a kernel
             where that of another release takes them.
         least_dims: by operation the dimensions that a tensor needs, where that is more than one.
@@ -57,6 +58,7 @@ class Release:
     takes: dict[str, Dtypes] = field(default_factory=dict)
     refuses: dict[str, Dtypes] = field(default_factory=dict)
     lacks: set[str] = field(default_factory=set)
+    lacks_methods: frozenset[str]
     lacks_statements: frozenset[str]
     least_dims: dict[str, int] = field(default_factory=dict)
     repeated_axes: int
@@ -86,6 +88,9 @@ RELEASES: Final[Mapping[ReleaseName, Release]] = MappingProxyType(
             Release(
                 name="0.2.0",
                 revision="d1c290f36",
+                lacks_methods=frozenset(  # python/pypto/tensor.py
+                    {"copy", "is_empty", "prod", "remainder"}
+                ),
                 lacks_statements=frozenset(  # python/pypto/frontend/parser/parser.py
                     {"While", "Break", "Continue", "AnnAssign", "FunctionDef"}
                 ),
@@ -102,6 +107,7 @@ RELEASES: Final[Mapping[ReleaseName, Release]] = MappingProxyType(
             Release(
                 name="head",
                 revision="883e7dfb0",
+                lacks_methods=frozenset(),
                 lacks_statements=frozenset(),
                 repeated_axes=4,
                 reduces_whole_blocks=False,
