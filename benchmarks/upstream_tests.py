@@ -72,6 +72,7 @@ REASONS: Final[Sequence[tuple[Verdict, str]]] = (
     (Verdict.ONLY_950, r"upstream's \S+ is of the 950 alone"),
     (Verdict.ONLY_950, r"cannot be 'DAV_3510'"),
     (Verdict.ONLY_950, r"Float8_e8m0fnu"),
+    (Verdict.ONLY_950, r"rounds FP32 operands, which A2/A3 does not"),
     (Verdict.INTERNALS, r"has no '[\w.]+': upstream's \S+ is a part of upstream's compiler"),
     (Verdict.INTERNALS, r"pypto_cast\.pypto_impl has no '\w+'"),
     (Verdict.HARDWARE, r"module 'torch_npu[\w.]*' has no attribute '\w+'"),

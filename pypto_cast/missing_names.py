@@ -17,6 +17,10 @@ _COMPILER: Final = "a part of upstream's compiler, none of which runs here"
 _MANY_DEVICES: Final = "memory shared by several devices, and one is simulated here"
 _ON_950: Final = "of the 950 alone; A2 and A3, whose operations are carried out here, lack it"
 _LOGS: Final = "of upstream's own log; warnings and errors here are Python's"
+_PAIRS: Final = (
+    "an instruction on pairs of a number and the bits of an index, which no page of upstream's "
+    "documents and whose results depend on the tile; argsort and topk are here"
+)
 _SECOND_LANGUAGE: Final = "upstream's second language, of the 950 alone"
 
 _OUT_OF_REACH: Final[Mapping[str, tuple[str, ...]]] = {
@@ -45,6 +49,7 @@ _OUT_OF_REACH: Final[Mapping[str, tuple[str, ...]]] = {
         *("log_error", "log_event", "log_fatal", "log_info", "log_warn", "logging"),
         *("raise_error", "set_log_level", "value_error"),
     ),
+    _PAIRS: ("mrgsort", "sort32"),
     _SECOND_LANGUAGE: ("pypto_pro",),
 }
 """Names of upstream's by the reason."""

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from pypto_cast.call_sites import Place
 from pypto_cast.dtypes.data_types import TileOpFormat, dtype_of_numpy
+from pypto_cast.error import ParserError, error_of
 from pypto_cast.options.releases import RELEASES, ReleaseName
 from pypto_cast.recording.recording import Recording
 from pypto_cast.tensors.arguments import TensorAnnotation
@@ -123,7 +124,8 @@ def signature_of(function: Callable[..., None], names: Mapping[str, Any]) -> Sig
         ) from error
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise TypeError(f"{kernel}: a kernel has no {parameter}; name each parameter")
+            text = f"{kernel}: a kernel has no {parameter}; name each parameter"
+            raise error_of(ParserError, TypeError, text)
         annotation = _tensor_annotation(found.get(name))
         if annotation is None:
             others[name] = parameter

@@ -15,6 +15,7 @@ from typing import Final
 
 from pypto_cast.cast.api import cast
 from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
+from pypto_cast.error import PyptoError, error_of
 from pypto_cast.operations.creation import full
 from pypto_cast.operations.elementwise_plan import elementwise
 from pypto_cast.operations.lowering import (
@@ -575,18 +576,17 @@ def where(
     if mixes and known[0] not in FLOATS:
         known.append(DataType.DT_FP32)
     if len(set(known)) > 1:
-        raise TypeError(
-            f"where takes branches of one dtype, not {known[0]} and {known[1]}; cast one"
-        )
+        text = f"where: data type inconsistent, {known[0]} and {known[1]}; cast one of the branches"
+        raise error_of(PyptoError, TypeError, text)
     if mixes and not of_release("where", known[0], getattr, "selects_floats"):
         tolerate(
             f"where: {current().followed_release} takes no Python float beside {known[0]}; "
             f"pypto.Element(pypto.{known[0].name}, value) does",
             strict=current().strict,
         )
+    constants = [x if isinstance(x, Tensor) else converted("where", x, known[0]) for x in branches]
     if known[0] not in dtypes_of("where"):
         raise TypeError(f"where takes no branches of {known[0]}")
-    constants = (x if isinstance(x, Tensor) else converted("where", x, known[0]) for x in branches)
     return elementwise("where", condition, *constants, dtype=known[0])
 
 

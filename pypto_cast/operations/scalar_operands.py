@@ -9,6 +9,7 @@ from typing import Any, Final, TypeGuard
 import numpy as np
 
 from pypto_cast.dtypes.data_types import DataType
+from pypto_cast.error import PyptoError, error_of
 from pypto_cast.options.context import current
 from pypto_cast.recording import recording
 from pypto_cast.tensors.operators import ElementLike, Number
@@ -173,5 +174,7 @@ def _warn_of_kernel_number(name: str, given: object) -> None:
 def _held(name: str, value: Any, dtype: DataType) -> Constant:
     fmt = dtype.format
     if isinstance(fmt, IntFormat) and fmt.bits > 1 and not fmt.min <= value <= fmt.max:
-        raise OverflowError(f"{name}: {dtype} holds {fmt.min} to {fmt.max}, not {value}")
+        what = f"the negative number {value}" if not fmt.min and value < 0 else value
+        text = f"{name}: {dtype} holds {fmt.min} to {fmt.max}, not {what}"
+        raise error_of(PyptoError, OverflowError, text)
     return Constant(value, name)

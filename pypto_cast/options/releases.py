@@ -36,6 +36,7 @@ class Release:
         takes: by operation dtypes besides those of the row.
         refuses: by operation dtypes of the row that it does not list.
         lacks: operations that it does not have.
+        lacks_methods: methods of tensors that it does not have, whatever functions it has.
         lacks_statements: statements, by their classes in `ast`, that its parser refuses in a kernel
             where that of another release takes them.
         least_dims: by operation the dimensions that a tensor needs, where that is more than one.
@@ -46,6 +47,7 @@ class Release:
         composes_sine: `sin` and `cos` are products and sums; where not, tile operations.
         powers_by_products: `pow` of a tensor to a whole number is products.
         index_adds_in_gm: `index_add` adds to memory; where not, in UB.
+        quantises_products: `matmul` gives INT8 under a scale.
         selects_floats: `where` takes a Python float beside a tensor of another dtype than FP32.
     """
 
@@ -56,6 +58,7 @@ class Release:
     takes: dict[str, Dtypes] = field(default_factory=dict)
     refuses: dict[str, Dtypes] = field(default_factory=dict)
     lacks: set[str] = field(default_factory=set)
+    lacks_methods: frozenset[str]
     lacks_statements: frozenset[str]
     least_dims: dict[str, int] = field(default_factory=dict)
     repeated_axes: int
@@ -65,6 +68,7 @@ class Release:
     powers_by_products: bool
     composes_sine: bool
     index_adds_in_gm: bool
+    quantises_products: bool
     selects_floats: bool
 
     def offers(self, operation: str, dtype: DataType, listed: bool) -> bool:
@@ -84,6 +88,9 @@ RELEASES: Final[Mapping[ReleaseName, Release]] = MappingProxyType(
             Release(
                 name="0.2.0",
                 revision="d1c290f36",
+                lacks_methods=frozenset(  # python/pypto/tensor.py
+                    {"copy", "is_empty", "prod", "remainder"}
+                ),
                 lacks_statements=frozenset(  # python/pypto/frontend/parser/parser.py
                     {"While", "Break", "Continue", "AnnAssign", "FunctionDef"}
                 ),
@@ -94,11 +101,13 @@ RELEASES: Final[Mapping[ReleaseName, Release]] = MappingProxyType(
                 powers_by_products=True,  # vector/math.cpp, GeneralPow
                 composes_sine=True,  # python/pypto/operator.py
                 index_adds_in_gm=False,  # tileop/vector/indexadd.h
+                quantises_products=False,  # cube_operation_impl.cpp, CheckFixpipeParam
                 selects_floats=True,  # python/pypto/op/other.py
             ),
             Release(
                 name="head",
                 revision="883e7dfb0",
+                lacks_methods=frozenset(),
                 lacks_statements=frozenset(),
                 repeated_axes=4,
                 reduces_whole_blocks=False,
@@ -107,6 +116,7 @@ RELEASES: Final[Mapping[ReleaseName, Release]] = MappingProxyType(
                 powers_by_products=False,  # vector/binary.cpp, PowSCalc
                 composes_sine=False,  # vector/unary.cpp, Sin; tileop/vector/unary.h, TSin
                 index_adds_in_gm=True,  # tileop/vector/indexadd.h, TIndexAdd
+                quantises_products=True,  # cube_operation_impl.cpp, CheckFixpipeParam
                 selects_floats=False,  # python/pypto/op/other.py:50
             ),
         )

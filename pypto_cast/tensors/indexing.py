@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from pypto_cast.error import FeError, error_of
 from pypto_cast.tensors.symbolic import RuntimeScalar, are_known, scalar_of
 from pypto_cast.tensors.undecided import UndecidedScalar, steer, taken, undecided, value_of
 from tiling.grid import Shape
@@ -190,7 +191,8 @@ def ints(name: str, entries: object, count: int) -> Shape:
         raise TypeError(f"{name} must be a list of ints, one for each dimension, not {entries!r}")
     found = tuple(map(operator.index, entries))
     if len(found) != count or any(entry < 0 for entry in found):
-        raise ValueError(f"{name} must be {count} ints from 0, one for each dimension; got {found}")
+        text = f"{name} must be {count} ints from 0, one for each dimension; got {found}"
+        raise error_of(FeError, ValueError, text)
     return found
 
 
@@ -238,7 +240,8 @@ def view_box(
             "upstream refuses; give the whole view's shape, and the part with valid_shape="
         )
     if any(o >= s for o, s in zip(offset, whole, strict=True)):
-        raise ValueError(f"view: offsets {list(offset)} lie outside shape {list(whole)}")
+        text = f"view: offsets {list(offset)} lie outside shape {list(whole)}"
+        raise error_of(FeError, ValueError, text)
     most = clipped(held, offset, extent)
     asked = most if valid_shape is None else _recorded(valid_shape, most)
     valid = ints("valid_shape", asked, len(whole))
@@ -246,9 +249,11 @@ def view_box(
         # Upstream compares it with the tensor (operation_impl.cpp:59); tiles end with the view.
         valid = tuple(min(v, e) for v, e in zip(valid, extent, strict=True))
     if any(v > m for v, m in zip(valid, most, strict=True)):
-        raise ValueError(
+        raise error_of(
+            FeError,
+            ValueError,
             f"view: valid_shape {list(valid)} of a view of {list(extent)} at {list(offset)} "
-            f"reaches beyond the {list(held)} that hold data"
+            f"reaches beyond the {list(held)} that hold data",
         )
     return extent, start.unless_cut(held, extent, valid, is_asked=valid_shape is not None), valid
 

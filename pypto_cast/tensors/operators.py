@@ -11,10 +11,13 @@ import functools
 import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TypeVar, cast
 
 from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.missing_names import unknown_name
+from pypto_cast.options import context as options
+from pypto_cast.options.releases import RELEASES
+from pypto_cast.recording import recording
 from pypto_cast.tensors.operation_methods import OperationMethods
 from pypto_cast.tensors.symbolic import SymbolicScalar
 
@@ -25,6 +28,7 @@ _MISCALLED: Final = (
 )
 Number = int | float
 _Tensor = TypeVar("_Tensor", bound="Operators")
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 class ElementLike(Protocol):
@@ -49,7 +53,28 @@ def register_methods(
     """
     _FUNCTIONS.update(operations)
     for name in methods:
-        setattr(OperationMethods, name, _method(operations[name], without))
+        method = _method(operations[name], without)
+        is_lacked = any(name in release.lacks_methods for release in RELEASES.values())
+        setattr(OperationMethods, name, of_some_releases(method) if is_lacked else method)
+
+
+def of_some_releases(method: _Method) -> _Method:
+    """A method that the releases which lack it refuse as upstream's tensor does."""
+    name = method.__name__
+
+    @functools.wraps(method)
+    def checked(x: Operators, *arguments: Any, **named: Any) -> Any:
+        release = options.current().followed_release
+        recording.record_release_dependence(name, x.dtype)
+        if name in release.lacks_methods:
+            raise AttributeError(
+                f"a Tensor of {release} has no method {name}; options(release=) chooses another",
+                name=name,
+                obj=x,
+            )
+        return method(x, *arguments, **named)
+
+    return cast(_Method, checked)
 
 
 def _method(function: Callable[..., Any], without: Iterable[str]) -> Callable[..., Any]:

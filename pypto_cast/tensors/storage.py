@@ -16,6 +16,7 @@ from pypto_cast.recording.steps import Patch, Patches, part_of
 from pypto_cast.report.notebook import fragment, values_table
 from pypto_cast.report.report import Table
 from pypto_cast.report.text_format import extra_hint
+from pypto_cast.tensors.symbolic import Extent
 from pypto_cast.tensors.torch_bridge import tensor_over
 from simulator.arithmetic.interval import Enclosure, unknown
 from simulator.numbers import float_environment
@@ -103,7 +104,7 @@ class Storage:
     @property
     def valid_shape(self) -> list[int]:
         """The extents that hold data: less than `shape` where a view reaches over an edge."""
-        return list(self._shape if self._valid is None else self._valid)
+        return list(map(Extent, self._shape if self._valid is None else self._valid))
 
     @property
     def has_data(self) -> bool:

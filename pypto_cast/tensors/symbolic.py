@@ -175,6 +175,20 @@ else:
     _Length = object
 
 
+class Extent(int):
+    """The part of a dimension that holds data: an int with the methods of upstream's scalars."""
+
+    __slots__ = ()
+
+    def concrete(self) -> int:
+        """The value as a plain int."""
+        return int(self)
+
+    def is_concrete(self) -> bool:
+        """True: every value is known here."""
+        return True
+
+
 class SymbolicScalar(KernelNumber, _Length, metaclass=_NumberKind):
     """A number that upstream handles as an expression, with upstream's `min` and `max`.
 

@@ -27,7 +27,7 @@ from pypto_cast.tensors.arguments import (
     values_held,
 )
 from pypto_cast.tensors.nz_layout import matrices_in
-from pypto_cast.tensors.operators import Operators
+from pypto_cast.tensors.operators import Operators, of_some_releases
 from pypto_cast.tensors.storage import Storage
 from pypto_cast.tensors.symbolic import (
     DynamicShape,
@@ -269,10 +269,12 @@ class Tensor(Storage, Operators):
         """A number that no other tensor has while this one is alive."""
         return id(self)
 
+    @of_some_releases
     def is_empty(self) -> bool:
         """True of a tensor that `move` or `out[:] = x` emptied."""
         return self._moved is not None
 
+    @of_some_releases
     def copy(self, name: str = "") -> Tensor:
         """A tensor that is declared alike, without the values, as upstream's; `clone` has them.
 

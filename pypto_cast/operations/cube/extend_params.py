@@ -24,6 +24,8 @@ from tiling.plan import ShapeError
 _LEAST_SCALE: Final = 1e-6
 _LARGEST_SCALE: Final = float(np.finfo(np.float32).max)
 _SHIFT_BIT: Final = 36
+_OFFSET_BITS: Final = 0x1FF << 37
+_SIGN_BIT: Final = 46
 _BIAS: Final[Mapping[DataType, tuple[DataType, ...]]] = {
     DataType.DT_INT8: (DataType.DT_INT32,),
     DataType.DT_FP16: (DataType.DT_FP32, DataType.DT_FP16),
@@ -93,30 +95,34 @@ def checked_params(given: object, dtype: DataType, shape: Shape) -> ExtendParams
     if not abs(scale) <= _LARGEST_SCALE:
         raise ValueError(f"matmul: scale must be a finite FP32 number, not {scale!r}")
     return ExtendParams(
-        bias=_row("bias_tensor", given.get("bias_tensor"), _BIAS[dtype], shape),
+        bias=_row("bias_tensor", given.get("bias_tensor"), _BIAS[dtype], shape, most_dims=3),
         scale=float(scale),
         scales=_row(
             "scale_tensor",
             given.get("scale_tensor"),
             (DataType.DT_UINT64, DataType.DT_INT64),
             shape,
+            most_dims=4,
         ),
         relu=relu is ReLuType.RELU,
     )
 
 
-def _row(name: str, x: object, dtypes: Sequence[DataType], shape: Shape) -> Tensor | None:
+def _row(
+    name: str, x: object, dtypes: Sequence[DataType], shape: Shape, *, most_dims: int
+) -> Tensor | None:
     if x is None:
         return None
     row = check_tensor(f"matmul: {name}", x, dtypes)
     extents = tuple(map(int, row.shape))
     batch = extents[:-2]
-    fits = len(extents) in ((2, len(shape)) if len(shape) < 4 else (2,))
+    takes_batch = 2 < len(shape) <= most_dims
+    fits = len(extents) in ((2, len(shape)) if takes_batch else (2,))
     fits = fits and extents[-2:] == (1, shape[-1])
     if not fits or any(have not in (1, want) for have, want in zip(batch, shape, strict=False)):
         raise ShapeError(
             f"matmul: {name} of a result {list(shape)} has shape [1, {shape[-1]}]"
-            + (f" or [{shape[0]}, 1, {shape[-1]}]" if len(shape) == 3 else "")
+            + (f" or {[*shape[:-2], 1, shape[-1]]}" if takes_batch else "")
             + f", not {list(extents)}"
         )
     return row
@@ -136,11 +142,12 @@ def bias_enclosure(params: ExtendParams, columns: int) -> Enclosure | None:
     )
 
 
-def scale_factors(params: ExtendParams, columns: int) -> npt.NDArray[Any]:
+def scale_factors(params: ExtendParams, columns: int, out_dtype: DataType) -> npt.NDArray[Any]:
     """The factors of the columns in FP32, without the bits that the device does not read.
 
     Raises:
-        ValueError: a word that asks for a shift, or that holds no finite number.
+        ValueError: a word that asks for a shift, that holds no finite number, or for INT8 one that
+            asks for an unsigned result or an offset.
     """
     from simulator.arithmetic.cube import scale_of  # loaded when first used
 
@@ -155,6 +162,17 @@ def scale_factors(params: ExtendParams, columns: int) -> npt.NDArray[Any]:
             f"matmul: a word of scale_tensor has bit {_SHIFT_BIT} set, which shifts sums before "
             "they are scaled; clear it"
         )
+    if out_dtype is DataType.DT_INT8:
+        if not (words >> np.uint64(_SIGN_BIT) & np.uint64(1)).all():
+            raise ValueError(
+                f"matmul: a word of scale_tensor has bit {_SIGN_BIT} clear, which makes the result "
+                "unsigned; torch_npu.npu_trans_quant_param sets it"
+            )
+        if (words & np.uint64(_OFFSET_BITS)).any():
+            raise ValueError(
+                "matmul: a word of scale_tensor has an offset in bits 37 to 45, which upstream "
+                "does not document; clear them"
+            )
     factors = scale_of((words & np.uint64(0xFFFFFFFF)).astype(np.uint32).view(np.float32))
     if not np.isfinite(factors).all():
         raise ValueError("matmul: the low 32 bits of each word of scale_tensor are an FP32 number")

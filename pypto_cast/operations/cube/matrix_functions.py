@@ -6,6 +6,7 @@ framework/src/interface/operation/cube_operation_impl.cpp.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -33,6 +34,7 @@ from pypto_cast.operations.lowering import (
     check_tensor,
     converted_to,
     dtypes_of,
+    of_release,
     operand_values,
 )
 from pypto_cast.operations.operation_rows import FLOATS, OperationRow, on_a2_a3
@@ -47,12 +49,12 @@ from tiling.grid import Shape
 from tiling.plan import ShapeError, TileShapeError, TileShapeWarning
 
 _RESULTS: Final[Mapping[DataType, tuple[DataType, ...]]] = {
-    DataType.DT_INT8: (DataType.DT_INT32, DataType.DT_FP16),
-    DataType.DT_FP16: FLOATS,
-    DataType.DT_BF16: FLOATS,
-    DataType.DT_FP32: FLOATS,
+    DataType.DT_INT8: (DataType.DT_INT32, DataType.DT_FP16, DataType.DT_INT8),
+    DataType.DT_FP16: (*FLOATS, DataType.DT_INT8),
+    DataType.DT_BF16: (*FLOATS, DataType.DT_INT8),
+    DataType.DT_FP32: (*FLOATS, DataType.DT_INT8),
 }
-"""The dtypes of a result by that of the matrices; INT8 to FP16 takes a scale."""
+"""The dtypes of a result by that of the matrices; INT8, and INT8 to FP16, take a scale."""
 _LONGEST_ROW: Final = 65535
 _LAYOUTS: Final = (TileOpFormat.TILEOP_ND, TileOpFormat.TILEOP_NZ)
 
@@ -85,7 +87,8 @@ def matmul(
         input: [..., M, K], or [..., K, M] with `a_trans`; 2 to 4 dimensions, TILEOP_ND or NZ.
         mat2: [..., K, N], or [..., N, K] with `b_trans`; as many dimensions, of the same dtype.
         out_dtype: DT_INT32 for DT_INT8 (DT_FP16 with a scale), else DT_FP32, DT_FP16 or DT_BF16,
-            rounded once from FP32 to the nearest.
+            rounded once from FP32 to the nearest; with a scale DT_INT8 for any, ties to even,
+            clamped.
         a_trans, b_trans: a matrix is handed over as its transpose.
         c_matrix_nz: False; upstream refuses a result in NZ.
         extend_params: a dict of bias_tensor, scale or scale_tensor, relu_type; it is not modified.
@@ -121,7 +124,11 @@ def matmul(
     batch = _batch_of(a, b, shape_a, shape_b)
     shape = (*batch, shape_a[-2], shape_b[-1])
     params = checked_params(extend_params, a.dtype, shape)
-    if params.is_scaled != (a.dtype is DataType.DT_INT8 and out_dtype is DataType.DT_FP16):
+    is_quantised = out_dtype is DataType.DT_INT8
+    if is_quantised and not of_release("matmul", a.dtype, getattr, "quantises_products"):
+        raise TypeError(f"matmul: {current().followed_release} gives no DT_INT8; cast the result")
+    dequantises = a.dtype is DataType.DT_INT8 and out_dtype is DataType.DT_FP16
+    if params.is_scaled != (is_quantised or dequantises):
         raise ValueError(
             f"matmul of {a.dtype} to {out_dtype} "
             + ("takes no scale" if params.is_scaled else "needs scale or scale_tensor")
@@ -300,7 +307,7 @@ def _multiplied(
     result = Tensor._from_result(
         shape,
         out_dtype,
-        data=_leaving(_added(pieces, cause), params, out_dtype, valid, cause),
+        data=_leaving(_added(pieces, cause), params, a.dtype, out_dtype, valid, cause),
         valid=valid,
     )
     open_scale = undecided_scale(params, valid[-1])
@@ -340,14 +347,24 @@ def _added(pieces: Iterator[Enclosure], cause: int) -> Enclosure:
 
 
 def _leaving(
-    sums: Enclosure, params: ExtendParams, out_dtype: DataType, valid: Shape, cause: int
+    sums: Enclosure,
+    params: ExtendParams,
+    a_dtype: DataType,
+    out_dtype: DataType,
+    valid: Shape,
+    cause: int,
 ) -> Enclosure:
     """Scale, clip at zero and round the sums of the accumulator."""
     if params.is_scaled:
-        from simulator.arithmetic.cube import dequantised  # loaded when first used
+        from simulator.arithmetic.cube import dequantised, quantised  # loaded when first used
 
-        factors = scale_factors(params, valid[-1])
-        return dequantised(sums, factors, relu=params.relu, trust=trust("matmul"), cause=cause)
+        factors = scale_factors(params, valid[-1], out_dtype)
+        scaled = (
+            functools.partial(quantised, fmt=INT32 if a_dtype is DataType.DT_INT8 else FP32)
+            if out_dtype is DataType.DT_INT8
+            else dequantised
+        )
+        return scaled(sums, factors, relu=params.relu, trust=trust("matmul"), cause=cause)
     fmt = INT32 if out_dtype is DataType.DT_INT32 else FP32
     if params.relu:
         sums = arithmetic.evaluate(

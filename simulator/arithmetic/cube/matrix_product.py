@@ -33,11 +33,12 @@ from simulator.arithmetic.interval import (
     Interval,
     enclosed,
     exactly,
+    limits,
     with_open_nans,
 )
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.table import OPERATIONS
-from simulator.arithmetic.total_order import greater, lesser
+from simulator.arithmetic.total_order import greater, is_nan, lesser
 from simulator.arithmetic.trust import (
     ASSUME_GRADUAL_UNDERFLOW,
     ASSUME_NAN_PATTERN,
@@ -310,9 +311,8 @@ def dequantised(
 ) -> Enclosure:
     """INT32 to FP32, perhaps the greater of it and zero, times a scale, to FP16.
 
-    How INT32 beyond 2**24 and the product are rounded is not public: each may be off by one FP32
-    number. The vendor's script (asc-devkit examples, fixpipe_l0c2gm, gen_data_s322f16.py) clamps to
-    the largest FP16 number; a device in INF/NAN mode may give infinity, so both are possible.
+    The vendor's script (asc-devkit examples, fixpipe_l0c2gm, gen_data_s322f16.py) clamps to the
+    largest FP16 number; a device in INF/NAN mode may give infinity, so both are possible.
 
     Args:
         sums: INT32.
@@ -320,22 +320,7 @@ def dequantised(
         relu: negative sums become +0.
         trust, cause: as for `evaluate`.
     """
-    rounded, below, above = (
-        cast((Conversion(src=INT32, dst=FP32, mode=mode, policy=INF_NAN),), sums, trust=trust)
-        for mode in (RoundMode.RINT, RoundMode.FLOOR, RoundMode.CEIL)
-    )
-    known = (sums.interval or exactly(sums.values)).cause
-    limits = Interval(low=below.low, high=above.high, may_be_nan=None, cause=known)
-    wide = Enclosure(values=rounded.values, interval=limits)
-    if relu:
-        wide = evaluate(OPERATIONS["relu"], (wide,), FP32, trust=trust, cause=cause)
-    product = evaluate(
-        OPERATIONS["mul"],
-        (wide, Enclosure(values=scales)),
-        FP32,
-        trust=trust.without(ASSUME_RNE),
-        cause=cause,
-    )
+    product = _scaled(sums, scales, INT32, relu, trust, cause)
     clamped, unclamped = (
         cast(
             (Conversion(src=FP32, dst=FP16, mode=RoundMode.RINT, policy=policy),),
@@ -353,4 +338,69 @@ def dequantised(
         greater(clamped.high, unclamped.high, FP16),
         None,
         functools.reduce(functools.partial(meeting, trust), causes, ends.cause),
+    )
+
+
+def quantised(
+    sums: Enclosure,
+    scales: Array,
+    fmt: Format,
+    *,
+    relu: bool,
+    trust: Trust = DEFAULT,
+    cause: int = 0,
+) -> Enclosure:
+    """Sums in FP32, perhaps the greater of each and zero, times a scale, to the nearest INT8.
+
+    Ties go to even and what lies outside INT8 becomes its nearest end, infinities too: the vendor's
+    scripts (asc-devkit examples, fixpipe_co12gm, gen_data_f322s8.py; fixpipe_l0c2gm,
+    gen_data_s322s8.py). What NaN becomes is not public: any number.
+
+    Args:
+        fmt: of the sums: INT32 or FP32.
+        sums, scales, relu, trust, cause: as for `dequantised`.
+    """
+    product = _scaled(sums, scales, fmt, relu, trust, cause)
+    to_integer = Conversion(src=FP32, dst=INT8, mode=RoundMode.RINT, policy=SATURATE)
+    rounded = cast((to_integer,), product, trust=trust, cause=cause)
+    ends = product.interval or exactly(product.values)
+    may_be_nan = is_nan(ends.low, FP32) | is_nan(ends.high, FP32)
+    if ends.may_be_nan is not None:
+        may_be_nan |= ends.may_be_nan
+    own = np.uint16(own_cause(cause, trust))
+    known = (rounded.interval or exactly(rounded.values)).cause
+    least, most = limits(INT8)
+    return enclosed(
+        rounded.values,
+        np.where(may_be_nan, least, rounded.low),
+        np.where(may_be_nan, most, rounded.high),
+        None,
+        np.where(may_be_nan & (known == 0), own, known),
+    )
+
+
+def _scaled(
+    sums: Enclosure, scales: Array, fmt: Format, relu: bool, trust: Trust, cause: int
+) -> Enclosure:
+    """Sums in FP32, perhaps the greater of each and zero, times scales.
+
+    How INT32 beyond 2**24 and the product are rounded is not public: each may be off by one FP32
+    number.
+    """
+    if fmt is INT32:
+        rounded, below, above = (
+            cast((Conversion(src=INT32, dst=FP32, mode=mode, policy=INF_NAN),), sums, trust=trust)
+            for mode in (RoundMode.RINT, RoundMode.FLOOR, RoundMode.CEIL)
+        )
+        known = (sums.interval or exactly(sums.values)).cause
+        ends = Interval(low=below.low, high=above.high, may_be_nan=None, cause=known)
+        sums = Enclosure(values=rounded.values, interval=ends)
+    if relu:
+        sums = evaluate(OPERATIONS["relu"], (sums,), FP32, trust=trust, cause=cause)
+    return evaluate(
+        OPERATIONS["mul"],
+        (sums, Enclosure(values=scales)),
+        FP32,
+        trust=trust.without(ASSUME_RNE),
+        cause=cause,
     )

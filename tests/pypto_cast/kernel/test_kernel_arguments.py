@@ -290,3 +290,13 @@ def test_an_array_parameter_without_annotation_is_named() -> None:
 
     with pytest.raises(TypeError, match=r"out is an array \(ndarray\); annotate it as out:"):
         kernel(np.zeros(4, np.float32), np.zeros(4, np.float16))
+
+
+def test_parameters_that_pack_are_errors_of_upstreams_parser() -> None:
+    def several(x: pypto.Tensor[[4], pypto.DT_FP32], *rest: Any) -> None: ...
+    def named(x: pypto.Tensor[[4], pypto.DT_FP32], **rest: Any) -> None: ...
+
+    for kernel in (several, named):
+        for kind in (pypto.error.ParserError, TypeError):
+            with pytest.raises(kind, match="name each parameter"):
+                pypto.jit(kernel)

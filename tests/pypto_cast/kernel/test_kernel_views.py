@@ -288,3 +288,23 @@ def test_a_single_int32_may_steer_the_kernel() -> None:
 
     with pytest.raises(TypeError, match="single elements are read of DT_INT32 only"):
         wrong(np.zeros(4, np.float32), np.zeros(4, np.float32))
+
+
+def test_parts_of_a_view_that_hold_data_have_the_methods_of_scalars() -> None:
+    x = pypto.tensor([32, 32], pypto.DT_FP32)
+    extents: list[Any] = x.view([32, 32], [0, 0], valid_shape=[16, 8]).unsqueeze(0).valid_shape
+    assert [each.concrete() for each in extents] == extents == [1, 16, 8]
+    assert all(each.is_concrete() and type(each.concrete()) is int for each in extents)
+
+
+@pytest.mark.parametrize(
+    ("shape", "offsets", "valid"),
+    [([2, 4], [0, 0, 0], None), ([4, 8, 1], [4, 0, 0], None), ([4, 8, 1], [0, 0, 0], [5, 8, 1])],
+)
+def test_a_view_that_upstream_refuses_is_an_error_of_its_frontend(
+    shape: list[int], offsets: list[int], valid: list[int] | None
+) -> None:
+    x = pypto.tensor([4, 8, 1], pypto.DT_FP32)
+    for kind in (pypto.error.FeError, ValueError):
+        with pytest.raises(kind, match=r"one for each dimension|outside|reaches beyond"):
+            pypto.view(x, shape, offsets, valid_shape=valid)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any
 
 import ml_dtypes
@@ -149,6 +150,64 @@ def test_bias_relu_and_scales() -> None:
     exact = sums * read.astype(np.float64)
     assert ((low <= exact.astype(FP16)) & (exact.astype(FP16) <= high)).all()
     assert certain(found).mean() > 0.8
+
+
+@pytest.mark.parametrize("dtype", [np.dtype(np.int8), FP16, BF16, FP32])
+@pytest.mark.parametrize("relu", [pypto.ReLuType.NO_RELU, pypto.ReLuType.RELU])
+def test_scaled_sums_are_rounded_to_int8(dtype: np.dtype, relu: pypto.ReLuType) -> None:
+    a, b = integers((2, 3, 40, 60), dtype), integers((2, 3, 60, 33), dtype, 1)
+    scales = np.random.default_rng(2).uniform(-0.3, 0.3, (2, 1, 1, 33)).astype(np.float32)
+    scales[..., :9] = 0.125  # gives ties
+    words = scales.view(np.uint32).astype(np.uint64) | np.uint64(1 << 46)
+    found = pypto.matmul(
+        *(held(a), held(b), pypto.DT_INT8),
+        extend_params={"scale_tensor": held(words), "relu_type": relu},
+    )
+    read = (scales.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+    sums = a.astype(np.int64) @ b.astype(np.int64)
+    if relu is pypto.ReLuType.RELU:
+        sums = np.maximum(sums, 0)
+    wanted = [
+        min(max(round(Fraction(int(total)) * Fraction(float(scale))), -128), 127)
+        for total, scale in np.nditer([sums, np.broadcast_to(read, sums.shape)])
+    ]
+    exact = np.array(wanted, np.int8).reshape(sums.shape)
+    enclosure = found.enclosure()
+    assert enclosure is not None
+    assert ((enclosure.low <= exact) & (exact <= enclosure.high)).all()
+    assert np.array_equal(found.numpy()[certain(found)], exact[certain(found)])
+    assert certain(found).mean() > 0.99
+    assert (np.abs(exact) == 127).any() or (exact == -128).any()
+    assert certain(found)[..., :9].all()
+
+
+@pytest.mark.parametrize("dtype", [FP16, BF16, FP32])
+def test_an_int8_result_is_open_where_orders_of_a_sum_give_two(dtype: np.dtype) -> None:
+    a = np.array([[6e4, -6e4, 0.5], [1, 1, 0.5]], FP32).astype(dtype)
+    b = np.array([[1], [1], [1 + 2.0**-7]], FP32).astype(dtype)
+    found = pypto.matmul(held(a), held(b), pypto.DT_INT8, extend_params={"scale": 0.9921875})
+    enclosure = found.enclosure()
+    assert enclosure is not None
+    exact = [
+        round(
+            sum(Fraction(float(x)) * Fraction(float(y)) for x, y in zip(row, b[:, 0], strict=True))
+            * Fraction(0.9921875)
+        )
+        for row in a
+    ]
+    assert ((enclosure.low[:, 0] <= exact) & (exact <= enclosure.high[:, 0])).all()
+    assert certain(found).tolist() == [[False], [True]]
+
+
+def test_what_int8_makes_of_infinities_and_nan() -> None:
+    a = np.array([[np.inf, 1], [-np.inf, 1], [np.inf, -np.inf], [np.nan, 1]], FP32)
+    found = pypto.matmul(
+        held(a), held(np.ones((2, 1), FP32)), pypto.DT_INT8, extend_params={"scale": 1.0}
+    )
+    enclosure = found.enclosure()
+    assert enclosure is not None
+    assert enclosure.low[:, 0].tolist() == [127, -128, -128, -128]
+    assert enclosure.high[:, 0].tolist() == [127, -128, 127, 127]
 
 
 def test_scales_that_are_not_certain_leave_the_result_open() -> None:

@@ -162,6 +162,18 @@ def test_scales_that_are_refused() -> None:
             pypto.matmul(a, a, pypto.DT_FP16, extend_params={"scale_tensor": words})
 
 
+def test_int8_results_that_are_refused() -> None:
+    a = held(integers((32, 32), np.dtype(np.float16)))
+    with pytest.raises(ValueError, match="needs scale or scale_tensor"):
+        pypto.matmul(a, a, pypto.DT_INT8)
+    with pypto.options(release="0.2.0"), pytest.raises(TypeError, match=r"0\.2\.0.*no DT_INT8"):
+        pypto.matmul(a, a, pypto.DT_INT8, extend_params={"scale": 2.0})
+    for word, says in ((0x3F800000, "bit 46 clear"), (0x3F800000 | 1 << 46 | 1 << 37, "offset")):
+        words = held(np.full((1, 32), word, np.uint64))
+        with pytest.raises(ValueError, match=says):
+            pypto.matmul(a, a, pypto.DT_INT8, extend_params={"scale_tensor": words})
+
+
 def test_transposed_batches_that_are_refused() -> None:
     multiply = pypto.experimental.transposed_batchmatmul
     with pytest.raises(ShapeError, match=r"\[M, B, K\] and \[B, K, N\]"):

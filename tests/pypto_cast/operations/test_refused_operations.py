@@ -176,3 +176,26 @@ def test_a_kernel_that_is_refused_writes_nothing() -> None:
         kernel(x, out, np.zeros((4, 1), np.float16))
     assert not out.any()
     assert (x == 1).all()
+
+
+@pytest.mark.parametrize("kind", [pypto.error.PyptoError, OverflowError])
+@pytest.mark.parametrize("dtype", [pypto.DT_UINT8, pypto.DT_UINT16, pypto.DT_UINT32])
+def test_negative_numbers_of_unsigned_dtypes_are_upstreams_errors(
+    dtype: pypto.DataType, kind: type[Exception]
+) -> None:
+    condition, x = pypto.tensor([4], pypto.DT_BOOL), pypto.tensor([4], dtype)
+    for number in (-1, pypto.Element(dtype, -1)):
+        for give in (
+            lambda value: pypto.where(condition, x, value),
+            lambda value: pypto.where(condition, value, x),
+            lambda value: pypto.full([4], value, dtype),
+        ):
+            with pytest.raises(kind, match="not the negative number -1"):
+                give(number)
+
+
+@pytest.mark.parametrize("kind", [pypto.error.PyptoError, TypeError])
+def test_branches_of_two_dtypes_are_upstreams_error(kind: type[Exception]) -> None:
+    x, y = pypto.tensor([4], pypto.DT_FP16), pypto.tensor([4], pypto.DT_FP32)
+    with pytest.raises(kind, match="data type inconsistent, DT_FP16 and DT_FP32"):
+        pypto.where(pypto.tensor([4], pypto.DT_BOOL), x, y)

@@ -260,6 +260,19 @@ def test_the_older_refuses_what_the_newest_takes(case: str) -> None:
             operation()
 
 
+@pytest.mark.parametrize("name", ["prod", "remainder", "copy", "is_empty"])
+def test_the_older_refuses_methods_that_its_tensor_lacks(name: str) -> None:
+    arguments: tuple[Any, ...] = {"prod": (0,), "remainder": (2.0,)}.get(name, ())
+    getattr(ones(4, 64), name)(*arguments)
+    with (
+        pypto.options(release="0.2.0"),
+        pytest.raises(AttributeError, match=f"of release 0.2.0 .* has no method {name}"),
+    ):
+        getattr(ones(4, 64), name)(*arguments)
+    with pypto.options(release="0.2.0", vec_tile_shapes=(4, 64)):
+        assert pypto.prod(ones(4, 64), 0).shape == [64]
+
+
 def test_what_both_take() -> None:
     with pypto.options(release="0.2.0", vec_tile_shapes=(4, 12, 64)):
         assert (ones(4, 1) + ones(1, 64)).shape == [4, 64]
