@@ -33,8 +33,8 @@ _RESULT_CHECK: Final = re.compile(r"compare|assert_\w+")
 """Functions by which drivers check results, which nobody computes here."""
 _MAIN: Final = '__name__ == "__main__"'
 _PYTEST: Final = (
-    *("-q", "--import-mode=importlib", "--noconftest", "-p", "no:cacheprovider", "-c", os.devnull),
-    *("-o", "python_files=*.py", "-o", "python_functions=te*"),
+    *("-q", "--assert=plain", "--import-mode=importlib", "--noconftest", "-p", "no:cacheprovider"),
+    *("-c", os.devnull, "-o", "python_files=*.py", "-o", "python_functions=te*"),
 )
 _DRIVEN: Final = """\
 import sys
