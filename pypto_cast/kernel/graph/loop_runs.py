@@ -199,7 +199,7 @@ class Slots:
         return found if is_open else ()
 
     def give(self, extents: Mapping[int, Scalars], place: Place) -> None:
-        """Keep the extents that hold data in a run at a place, by the ids of their tensors."""
+        """Keep the extents that hold data of tensors, by their id, which a run at a place gives."""
         self._given.update(((each, place), found) for each, found in extents.items())
 
     def viewed(self, tensor: Tensor, place: Place) -> Scalars:
