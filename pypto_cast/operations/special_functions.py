@@ -384,20 +384,7 @@ _POWERS = (*FLOATS, DataType.DT_INT32, DataType.DT_INT16, DataType.DT_INT8, Data
 
 
 @OperationRow(
-    parts=(
-        "abs",
-        "log",
-        "mul",
-        "exp",
-        "floor",
-        "add",
-        "eq",
-        "lt",
-        "logical_and",
-        "where",
-        "ne",
-        "gt",
-    ),
+    parts=_POWER_PARTS,
     dtypes=on_a2_a3(*_POWERS),
     cast_to_fp32=dict.fromkeys(
         RELEASES, (DataType.DT_FP16, DataType.DT_BF16)
@@ -455,21 +442,7 @@ def _power_of_tensor(x: Tensor, y: Tensor) -> Tensor:
 
 
 @OperationRow(
-    parts=(
-        "abs",
-        "log",
-        "mul",
-        "exp",
-        "floor",
-        "add",
-        "eq",
-        "lt",
-        "logical_and",
-        "where",
-        "ne",
-        "gt",
-        "signbit",
-    ),
+    parts=(*_POWER_PARTS, "signbit"),
     dtypes=on_a2_a3(*FLOATS),
 )
 def cbrt(self: Tensor) -> Tensor:
