@@ -28,6 +28,7 @@ MAX_LINES = 600
 # Names of modules that occur twice, and why.
 SHARED_NAMES = {
     "__init__": "every package has one",
+    "__main__": "Python runs a package by it",
     "cast": "ONNX's and Paddle's operation of that name",
     "convert": "the definition, and OpenVINO's operation of that name",
     "operation": "a row of the arithmetic, and upstream's module of that name",
