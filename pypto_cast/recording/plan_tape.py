@@ -138,10 +138,12 @@ class PlanTape:
     def may_never_run(self, error: Exception) -> bool:
         """True if an error may be of a path or an iteration that no run goes through.
 
-        Such is a name that another path assigns, and a place outside a tensor in a loop's body.
+        Such is a name that another path of a loop assigns, and a place outside a tensor in a loop's
+        body.
         """
-        is_place = type(error) in (IndexError, ValueError)
-        return isinstance(error, NameError) or (bool(self.opened) and is_place)
+        if isinstance(error, NameError):
+            return any(isinstance(each, LoopOpened) for each in self.events)
+        return bool(self.opened) and type(error) in (IndexError, ValueError)
 
     def passes(self, opened: LoopOpened) -> Iterator[None]:
         """Run a loop's body as often as it takes; it is to be run at each yield.

@@ -73,6 +73,10 @@ def unset(x: T, y: T):
 @pypto.jit
 def failing(x: T, y: T):
     raise ZeroDivisionError("of the kernel's own")
+
+@pypto.jit
+def misnamed(x: T, y: T):
+    y[:] = pypto.add(x, other)
 """
 
 
@@ -580,8 +584,12 @@ def test_the_command_resumes(command: Command, file: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("::none", "has no kernel none; it has rows, turned, looped, large, unset, failing"),
+        (
+            "::none",
+            "has no kernel none; it has rows, turned, looped, large, unset, failing, misnamed",
+        ),
         ("::failing", "of the kernel's own"),
+        ("::misnamed", "kernels.py:46: NameError: name 'other' is not defined"),
         ("::unset", "calls no set_vec_tile_shapes before an operation"),
         ("::rows --top 0", "--top is the number of candidates to show, 1 or more; got 0"),
         ("::rows --from fp32", "--from would change nothing beside"),
