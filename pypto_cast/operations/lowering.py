@@ -175,8 +175,8 @@ def result_tensor(
     """
     patches: Patches = ()
     if tile is not None:
-        grid = Grid(shape=shape, tile_shape=tuple(map(min, tile, shape)))
-        patches = recording.record_operation(cause, grid, options.current().chip.vector_cores)
+        cores = options.current().chip.vector_cores
+        patches = recording.record_operation(cause, _grid(shape, tile), cores)
     is_wide = is_widened(row.name, dtype)
     if (is_wide or dtype.number_format is FP32) and row.result_dtype(dtype) is dtype:
         shorter = assumed_rounding(row.name)
@@ -184,16 +184,27 @@ def result_tensor(
             result = converted_to(
                 converted_to(result, FP32, shorter.number_format), shorter.number_format, FP32
             )
-    make = functools.partial(
-        Tensor._from_result, shape, dtype, valid=valid, patches=patches, uninitialized=uninitialized
+    data: Enclosure | Callable[[], Enclosure] = result
+    hidden = None
+    if is_wide and options.current().auto_cast != "as upstream":
+        data = converted_to(result, FP32, dtype.number_format)
+    elif is_wide:
+        rounding = _conversion(FP32, dtype.number_format)
+        data, hidden = lambda: rounding(result), result
+    return Tensor._from_result(
+        shape,
+        dtype,
+        data=data,
+        valid=valid,
+        hidden=hidden,
+        patches=patches,
+        uninitialized=uninitialized,
     )
-    if not is_wide:
-        return make(data=result)
-    if options.current().auto_cast != "as upstream":
-        rounded = converted_to(result, FP32, dtype.number_format)
-        return make(data=rounded)
-    rounding = _conversion(FP32, dtype.number_format)
-    return make(data=lambda: rounding(result), hidden=result)
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _grid(shape: Shape, tile: Shape) -> Grid:
+    return Grid(shape=shape, tile_shape=tuple(map(min, tile, shape)))
 
 
 def converted_to(x: Enclosure, src: Format, dst: Format) -> Enclosure:
@@ -328,7 +339,7 @@ def check_tensor(
     if x.format not in formats:
         known = ", ".join(each.name for each in formats)
         raise ValueError(f"{name} takes tensors in {known}, not {x.format.name}")
-    shape = tuple(map(int, x.shape))
+    shape = tuple(map(int, x.shape)) if x._dynamic else x._shape
     if not 1 <= len(shape) <= most_dims or min(shape) < 1:
         raise ShapeError(
             f"{name} takes tensors of 1 to {most_dims} dimensions, each known and not empty; got "

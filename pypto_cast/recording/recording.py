@@ -505,7 +505,12 @@ def record_operation(cause: int, grid: Grid, core_count: int) -> Patches:
         return ()  # nobody asks who wrote what
     asked = causes().cause(cause)
     site = _here((asked.file, asked.line))
-    record = OperationRecord(operation=asked.operation, grid=grid, core_count=core_count, **site)
+    return _operation_origin(asked.operation, grid, core_count, **site)
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _operation_origin(operation: str, grid: Grid, core_count: int, **site: Any) -> Patches:
+    record = OperationRecord(operation=operation, grid=grid, core_count=core_count, **site)
     return _origin(record, grid.shape)
 
 

@@ -47,6 +47,16 @@ def test_equal_operations_are_planned_once(planned: list[str]) -> None:
     assert planned == ["add", "mul"]
 
 
+def test_equal_operations_of_a_line_share_the_origin_of_their_elements() -> None:
+    x = _ones(2, 8)
+    pypto.set_vec_tile_shapes(1, 8)
+    sums = [pypto.add(x, x) for _ in range(20)]
+    elsewhere = pypto.add(x, x)
+    records = {id(tensor._patches[0].record) for tensor in sums}
+    assert len(records) == 1
+    assert elsewhere._patches[0].record.line == sums[0]._patches[0].record.line + 1
+
+
 @pytest.mark.parametrize(
     "other",
     [
