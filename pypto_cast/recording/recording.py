@@ -27,12 +27,13 @@ from pypto_cast.recording.steps import (
     Call,
     CallSite,
     CastRecord,
-    OperationRecord,
     OperationStep,
     Patch,
     Patches,
     RecordedStep,
     form_text,
+    operation_origin,
+    origin,
     tree_map,
 )
 from pypto_cast.unsupported import tolerate
@@ -489,7 +490,7 @@ def record_cast(program: TileProgram) -> Patches:
         recording.steps.append(record)
     else:
         tally.count("", casts=1)
-    return _origin(record, program.plan.shape)
+    return origin(record, program.plan.shape)
 
 
 def record_operation(cause: int, grid: Grid, core_count: int) -> Patches:
@@ -505,18 +506,7 @@ def record_operation(cause: int, grid: Grid, core_count: int) -> Patches:
         return ()  # nobody asks who wrote what
     asked = causes().cause(cause)
     site = _here((asked.file, asked.line))
-    return _operation_origin(asked.operation, grid, core_count, **site)
-
-
-@functools.lru_cache(maxsize=1 << 12)
-def _operation_origin(operation: str, grid: Grid, core_count: int, **site: Any) -> Patches:
-    record = OperationRecord(operation=operation, grid=grid, core_count=core_count, **site)
-    return _origin(record, grid.shape)
-
-
-def _origin(record: CastRecord | OperationRecord, shape: Shape) -> Patches:
-    start = (0,) * len(shape)
-    return (Patch(offset=start, extent=shape, record=record, start=start),)
+    return operation_origin(asked.operation, grid, core_count, **site)
 
 
 def replayable(

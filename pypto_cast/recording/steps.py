@@ -279,3 +279,16 @@ def tree_map(given: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(given, slice):
         return slice(tree_map(given.start, change), tree_map(given.stop, change), given.step)
     return change(given)
+
+
+def origin(record: CastRecord | OperationRecord, shape: Shape) -> Patches:
+    """The origin of all elements of an output of this shape."""
+    start = (0,) * len(shape)
+    return (Patch(offset=start, extent=shape, record=record, start=start),)
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def operation_origin(operation: str, grid: Grid, core_count: int, **site: Any) -> Patches:
+    """The origin of all elements of an operation's output; equal ones share it."""
+    record = OperationRecord(operation=operation, grid=grid, core_count=core_count, **site)
+    return origin(record, grid.shape)
