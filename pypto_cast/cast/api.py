@@ -84,8 +84,9 @@ def cast(
             ignored.
         satmode: ON clamps what an integer dtype cannot hold (130.0 to DT_INT8 is 127). OFF keeps
             low bits, for FP16 to UINT8, INT8 and INT16, FP32 to INT16, INT64 to INT32 and INT32 to
-            INT16, and on the 950 for every integer that may be out of range; elsewhere it warns and
-            clamps. Left out, it is ON, as the pypto.cast document
+            INT16, and on the 950 for every integer that may be out of range, and under
+            `options(global_saturation=False)` for floats, which keep infinities; elsewhere it warns
+            and clamps. Left out, it is ON, as the pypto.cast document
             says; where this package was imported as `pypto`, and under
             `options(satmode="upstream")`, it is OFF for those pairs, upstream's default. Name it in
             code that runs on both.
