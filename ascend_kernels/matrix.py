@@ -20,7 +20,7 @@ from typing import Final
 
 from simulator.machine.isa import ScalarOp
 from simulator.numbers import formats as f
-from simulator.numbers.convert import INF_NAN, SATURATE, Policy
+from simulator.numbers.convert import INF_NAN, SATURATE, SATURATE_KEEP_NAN, Policy
 from simulator.numbers.formats import FloatFormat, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
 from tiling.chips import A2_A3, ASCEND_950, Source, chosen, documented
@@ -107,6 +107,25 @@ Step = CastStep | LowByteStep | ScalarStep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CastControls:
+    """The control bits that results of casts depend on, besides CTRL[59], which the steps set.
+
+    Attributes:
+        inf_nan_mode: CTRL[48]: infinities and NaN stay; else results in floats saturate.
+        fp8_nan: CTRL[50]: NaN stays in E5M2 and E4M3FN where results saturate.
+        global_saturation: CTRL[60]: the bits above decide; else the instruction's own SatMode.
+    """
+
+    inf_nan_mode: bool = True
+    fp8_nan: bool = False
+    global_saturation: bool = True
+
+
+DEFAULT_CONTROLS: Final = CastControls()
+"""CTRL[50] and CTRL[60] as CANN asc-devkit, SetCtrlSpr, table 3, has them; CTRL[48] is a choice."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CastRule:
     """A row of the matrix.
 
@@ -118,6 +137,7 @@ class CastRule:
         default: what CAST_NONE means; None where no mode applies.
         overflow: what becomes of NaN, infinity and values out of range, in INF/NAN mode.
         saturation: the same in saturation mode, `inf_nan_mode=False`.
+        saturation_with_nan: the same with `fp8_nan=True`.
         on: the steps of SaturationMode.ON.
         off: the steps of SaturationMode.OFF; empty where OFF does not act.
         origin: the source of the row, and its standing.
@@ -130,6 +150,7 @@ class CastRule:
     default: RoundMode | None
     overflow: Policy
     saturation: Policy
+    saturation_with_nan: Policy
     on: tuple[Step, ...]
     off: tuple[Step, ...]
     origin: Source
@@ -138,6 +159,23 @@ class CastRule:
     def source(self) -> str:
         """The text of its origin."""
         return self.origin.text
+
+    def policy(self, controls: CastControls, *, saturate: bool) -> Policy:
+        """The rule of NaN, infinity and values out of range.
+
+        Args:
+            controls: the control bits.
+            saturate: the satmode of the cast, which each instruction has as its SatMode.
+        """
+        if not controls.inf_nan_mode if controls.global_saturation else saturate:
+            return self.saturation_with_nan if controls.fp8_nan else self.saturation
+        return self.overflow
+
+    def has_satmode(self, controls: CastControls) -> bool:
+        """SaturationMode.OFF acts."""
+        return bool(self.off) or (
+            not controls.global_saturation and self.overflow != self.saturation
+        )
 
     @property
     def instruction_modes(self) -> tuple[RoundMode | None, ...]:
@@ -205,6 +243,7 @@ def _rule(
 ) -> CastRule:
     """A row of A2/A3, where integers clamp, and FP16 and BF16 saturate in saturation mode."""
     to_integer = isinstance(dst, IntFormat)
+    saturation = SATURATE if to_integer or dst in (f.FP16, f.BF16) else INF_NAN
     return CastRule(
         family=A2_A3,
         src=src,
@@ -212,7 +251,8 @@ def _rule(
         modes=modes,
         default=default,
         overflow=SATURATE if to_integer else INF_NAN,
-        saturation=SATURATE if to_integer or dst in (f.FP16, f.BF16) else INF_NAN,
+        saturation=saturation,
+        saturation_with_nan=saturation,
         on=on or (CastStep(src=src, dst=dst, takes_mode=bool(modes)),),
         off=_LOW_BITS.get((src, dst), ()),
         origin=origin,
@@ -249,6 +289,8 @@ which holds all of its numbers: the results are the same.
 
 _SATURATED_950: Final = (f.FP16, f.BF16, f.E5M2, f.E4M3FN, f.HF8)
 """The destinations that CTRL[48] saturates, from a float that may be out of their range."""
+_KEEPS_NAN_950: Final = (f.E5M2, f.E4M3FN)
+"""Those of them in which CTRL[50] keeps NaN (CANN asc-devkit, SetCtrlSpr, table 3)."""
 
 
 def _rule_950(
@@ -266,6 +308,7 @@ def _rule_950(
     saturates = dst in _SATURATED_950 and src not in (f.E2M1, f.E1M2)
     takes_mode = bool(modes)
     direct = CastStep(src=src, dst=dst, takes_mode=takes_mode)
+    saturation = SATURATE if always or saturates else INF_NAN
     rule = CastRule(
         family=ASCEND_950,
         src=src,
@@ -273,7 +316,8 @@ def _rule_950(
         modes=modes,
         default=default,
         overflow=SATURATE if always else INF_NAN,
-        saturation=SATURATE if always or saturates else INF_NAN,
+        saturation=saturation,
+        saturation_with_nan=SATURATE_KEEP_NAN if dst in _KEEPS_NAN_950 else saturation,
         on=on or (direct,),
         off=(),
         origin=origin,
@@ -387,12 +431,14 @@ class Resolution:
         mode: the round mode that applies; None where nothing is rounded.
         steps: vector work on the elements in UB, in order.
         diagnostics: category and text of each warning.
+        saturate: the satmode asked for is ON.
     """
 
     rule: CastRule
     mode: RoundMode | None
     steps: tuple[Step, ...]
     diagnostics: tuple[tuple[type[UserWarning], str], ...]
+    saturate: bool = True
 
     @property
     def casts(self) -> tuple[CastStep, ...]:
@@ -426,6 +472,7 @@ def resolve(
     *,
     saturate: bool = True,
     strict: bool = False,
+    controls: CastControls = DEFAULT_CONTROLS,
 ) -> Resolution:
     """Decide how a cast is carried out.
 
@@ -436,6 +483,7 @@ def resolve(
         mode: None takes the default of the pair.
         saturate: False asks for the low bits of an integer result instead of clamping it.
         strict: refuse a mode that the pair lacks, instead of a diagnostic.
+        controls: the control bits, which decide on what SaturationMode.OFF acts.
 
     Raises:
         UnsupportedCastError: the family has no such pair.
@@ -455,8 +503,9 @@ def resolve(
         effective = rule.default
         taken = f"{lacks}. The default CAST_{effective} is taken, as upstream does without a word"
         diagnostics.append((CastModeWarning, taken))
-    if not saturate and not rule.off:
-        pairs = ", ".join(str(row) for row in MATRIX[family].values() if row.off)
+    if not saturate and not rule.has_satmode(controls):
+        acting = (row for row in MATRIX[family].values() if row.has_satmode(controls))
+        pairs = ", ".join(map(str, acting))
         diagnostics.append(
             (
                 SaturationModeWarning,
@@ -470,6 +519,7 @@ def resolve(
         mode=effective,
         steps=tuple(_with_mode(step, effective) for step in steps),
         diagnostics=tuple(diagnostics),
+        saturate=saturate,
     )
 
 

@@ -22,7 +22,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ascend_kernels.matrix import (
+    DEFAULT_CONTROLS,
     MATRIX,
+    CastControls,
     CastStep,
     LowByteStep,
     Operand,
@@ -31,7 +33,7 @@ from ascend_kernels.matrix import (
     Step,
 )
 from simulator.corrections import ElementStep
-from simulator.machine.cast_table import CTRL_CAST, CTRL_FLOAT
+from simulator.machine.cast_table import CTRL_CAST, CTRL_FLOAT, CTRL_GLOBAL, CTRL_NAN
 from simulator.machine.core import ScalarWork
 from simulator.machine.isa import (
     AndRepeat,
@@ -73,18 +75,23 @@ class TileProgram:
     Attributes:
         plan: tiles, cores, UB.
         resolution: the cast.
-        inf_nan_mode: FP16 and BF16 results keep infinities and NaN (CTRL[48]).
+        controls: the control bits that hold while it runs.
         conversions: what the steps do to each element.
     """
 
     plan: TilePlan
     resolution: Resolution
-    inf_nan_mode: bool = True
+    controls: CastControls = DEFAULT_CONTROLS
     conversions: tuple[ElementStep, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        steps = element_steps(self.resolution, inf_nan_mode=self.inf_nan_mode)
+        steps = element_steps(self.resolution, self.controls)
         object.__setattr__(self, "conversions", steps)
+
+    @property
+    def inf_nan_mode(self) -> bool:
+        """FP16 and BF16 results keep infinities and NaN (CTRL[48])."""
+        return self.controls.inf_nan_mode
 
     @property
     def chip(self) -> Chip:
@@ -173,6 +180,10 @@ class TileProgram:
         """Yields the instructions before the first tile of a core."""
         yield SetCtrl(bit=CTRL_FLOAT, value=self.inf_nan_mode)
         yield SetCtrl(bit=CTRL_CAST, value=self.resolution.begins_truncating)
+        if self.controls.fp8_nan:
+            yield SetCtrl(bit=CTRL_NAN, value=True)
+        if not self.controls.global_saturation:
+            yield SetCtrl(bit=CTRL_GLOBAL, value=False)
         if any(cast.is_scaled for cast in self.resolution.casts):
             yield SetDeqScale(scale=1.0)
 
@@ -235,6 +246,11 @@ class TileProgram:
             for instruction in self.part_instructions(part, 0, reused=False)
         ]
         return "\n".join(lines)
+
+    @property
+    def _satmode(self) -> bool | None:
+        """The SatMode of its instructions, which counts where no control bit holds for all."""
+        return None if self.controls.global_saturation else self.resolution.saturate
 
     def _bits(self, operand: Operand) -> int:
         bits = self.plan.bits
@@ -314,6 +330,7 @@ class TileProgram:
                     dst_format=step.dst,
                     src_format=step.src,
                     mode=step.mode,
+                    saturate=self._satmode,
                     mask=min(lanes, cols - col),
                     repeat_times=min(self.chip.max_repeat, rows - row),
                     dst_rep_stride=pitches[1] * step.dst.bits // (8 * self.chip.block_bytes),
@@ -327,6 +344,7 @@ class TileProgram:
             dst_format=step.dst,
             src_format=step.src,
             mode=step.mode,
+            saturate=self._satmode,
             count=count,
         )
 
@@ -360,27 +378,37 @@ def _ub_range(buffer: UbBuffer) -> UbRange:
     )
 
 
-def conversions(resolution: Resolution, *, inf_nan_mode: bool = True) -> tuple[Conversion, ...]:
+def conversions(
+    resolution: Resolution, controls: CastControls = DEFAULT_CONTROLS
+) -> tuple[Conversion, ...]:
     """Returns the steps of a row of the matrix as conversions between number formats."""
-    steps = element_steps(resolution, inf_nan_mode=inf_nan_mode)
+    steps = element_steps(resolution, controls)
     return tuple(step for step in steps if isinstance(step, Conversion))
 
 
-def element_steps(resolution: Resolution, *, inf_nan_mode: bool = True) -> tuple[ElementStep, ...]:
+def element_steps(
+    resolution: Resolution, controls: CastControls = DEFAULT_CONTROLS
+) -> tuple[ElementStep, ...]:
     """Returns the work of a cast's or a route's steps on each element."""
-    family = resolution.rule.family
-    return tuple(one for step in resolution.steps for one in step_work(step, family, inf_nan_mode))
+    family, saturate = resolution.rule.family, resolution.saturate
+    return tuple(
+        one
+        for step in resolution.steps
+        for one in step_work(step, family, controls, saturate=saturate)
+    )
 
 
-def step_work(step: Step, family: str, inf_nan_mode: bool = True) -> tuple[ElementStep, ...]:
+def step_work(
+    step: Step, family: str, controls: CastControls = DEFAULT_CONTROLS, *, saturate: bool = True
+) -> tuple[ElementStep, ...]:
     """Returns the work of one step on each element, on a chip of a family."""
     if isinstance(step, ScalarStep):
         return (ScalarWork(op=step.op, format=step.format, scalar=step.scalar),)
-    return _conversions(step, family, inf_nan_mode)
+    return _conversions(step, family, controls, saturate)
 
 
 def _conversions(
-    step: CastStep | LowByteStep, family: str, inf_nan_mode: bool
+    step: CastStep | LowByteStep, family: str, controls: CastControls, saturate: bool
 ) -> tuple[Conversion, ...]:
     if isinstance(step, LowByteStep):
         keep = Conversion(src=INT16, dst=UINT8, mode=RoundMode.TRUNC, policy=WRAP)
@@ -388,15 +416,15 @@ def _conversions(
         return keep, widen
     rule = MATRIX[family][step.src, step.dst]
     mode = RoundMode.RINT if step.mode is None else step.mode
-    policy = rule.overflow if inf_nan_mode else rule.saturation
-    if step.truncates:
-        policy = WRAP
+    policy = WRAP if step.truncates else rule.policy(controls, saturate=saturate)
     return (Conversion(src=step.src, dst=step.dst, mode=mode, policy=policy),)
 
 
-def lower(plan: TilePlan, resolution: Resolution, *, inf_nan_mode: bool = True) -> TileProgram:
+def lower(
+    plan: TilePlan, resolution: Resolution, controls: CastControls = DEFAULT_CONTROLS
+) -> TileProgram:
     """Write a planned and resolved cast as a tile program."""
-    return TileProgram(plan=plan, resolution=resolution, inf_nan_mode=inf_nan_mode)
+    return TileProgram(plan=plan, resolution=resolution, controls=controls)
 
 
 def _block_groups(shape: Shape, part: Tile, bits: int) -> Iterator[tuple[int, int, int, int]]:

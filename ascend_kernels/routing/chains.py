@@ -293,6 +293,7 @@ def resolution_of(chain: Chain) -> Resolution:
         default=None,
         overflow=SATURATE,
         saturation=SATURATE,
+        saturation_with_nan=SATURATE,
         on=(),
         off=(),
         origin=_ORIGIN,

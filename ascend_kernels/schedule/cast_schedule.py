@@ -6,10 +6,10 @@ The same type and the same executor as a schedule of upstream's compiler, which 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Final
 
-from ascend_kernels.matrix import Operand, resolve
+from ascend_kernels.matrix import DEFAULT_CONTROLS, Operand, resolve
 from ascend_kernels.program import TileProgram
 from ascend_kernels.schedule.parts import (
     Access,
@@ -62,8 +62,9 @@ def cast_schedule(program: TileProgram, file: str = "", line: int = 0) -> Schedu
     """
     rule = program.resolution.rule
     formats = rule.src, rule.dst
-    if not program.inf_nan_mode:
-        raise ValueError(f"{rule}: a schedule does not follow inf_nan_mode=False; leave it out")
+    for name, value in asdict(program.controls).items():
+        if value != getattr(DEFAULT_CONTROLS, name):
+            raise ValueError(f"{rule}: a schedule does not follow {name}={value}; leave it out")
     if min(each.bits for each in formats) < 8:
         raise ValueError(f"{rule}: elements that share a byte are in no schedule; cast INT8")
     saturate = _saturates(program)

@@ -84,8 +84,9 @@ def cast(
             ignored.
         satmode: ON clamps what an integer dtype cannot hold (130.0 to DT_INT8 is 127). OFF keeps
             low bits, for FP16 to UINT8, INT8 and INT16, FP32 to INT16, INT64 to INT32 and INT32 to
-            INT16, and on the 950 for every integer that may be out of range; elsewhere it warns and
-            clamps. Left out, it is ON, as the pypto.cast document
+            INT16, and on the 950 for every integer that may be out of range, and under
+            `options(global_saturation=False)` for floats, which keep infinities; elsewhere it warns
+            and clamps. Left out, it is ON, as the pypto.cast document
             says; where this package was imported as `pypto`, and under
             `options(satmode="upstream")`, it is OFF for those pairs, upstream's default. Name it in
             code that runs on both.
@@ -140,7 +141,7 @@ def cast(
     patches = recording.record_cast(plan.program)
     operand = input.enclosure() if recording.executes() else None
     result = None if operand is None else _execute(plan, operand)
-    if satmode is None and chosen is SaturationMode.OFF and operand is not None:
+    if satmode is None and operand is not None and _follows_upstream(plan):
         assert result is not None
         _warn_of_wrapping(operand, result, src, plan)
     uninitialized = None if operand is None else input.uninitialized()
@@ -184,9 +185,7 @@ def _execute(plan: CastPlan, operand: Enclosure) -> Enclosure:
             return waiting
         codes = _codes(program, operand.values, context)
     else:
-        return conversion(conversions(plan.resolution, inf_nan_mode=context.inf_nan_mode), trusted)(
-            operand
-        )
+        return conversion(conversions(plan.resolution, context.controls), trusted)(operand)
     values = values_of(codes, plan.resolution.rule.dst)
     return Enclosure(values=values.reshape(program.plan.shape))
 
@@ -197,7 +196,7 @@ def _waiting(plan: CastPlan, operand: Enclosure, context: _options.Options) -> E
 
     if context.engine == "twin" or context.fidelity != "fast" or context.exact:
         return None
-    chain = conversions(plan.resolution, inf_nan_mode=context.inf_nan_mode)
+    chain = conversions(plan.resolution, context.controls)
     if context.corrections.touch(chain):
         return None
     again = conversion(chain, recording.trust("cast"))
@@ -232,6 +231,14 @@ def _codes(program: TileProgram, values: npt.NDArray[Any], context: _options.Opt
 _WARNED_OF_WRAPPING: Final[set[Place]] = set()
 
 
+def _follows_upstream(plan: CastPlan) -> bool:
+    """A cast that names no satmode keeps low bits by upstream's default, which no option names."""
+    if not plan.resolution.rule.off or plan.satmode is SaturationMode.ON:
+        return False
+    context = _options.current()
+    return context.cast_saturation or not context.global_saturation
+
+
 def _warn_of_wrapping(
     operand: Enclosure, wrapped: Enclosure, src: DataType, plan: CastPlan
 ) -> None:
@@ -240,8 +247,7 @@ def _warn_of_wrapping(
     if is_silenced() or place in _WARNED_OF_WRAPPING:
         return
     clamping = resolve_cast(src, plan.dst, plan.mode, SaturationMode.ON)
-    inf_nan_mode = _options.current().inf_nan_mode
-    clamped = conversion(conversions(clamping, inf_nan_mode=inf_nan_mode))(operand)
+    clamped = conversion(conversions(clamping, _options.current().controls))(operand)
     if all(
         np.array_equal(getattr(wrapped, name), getattr(clamped, name))
         for name in ("values", "low", "high")

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from ascend_kernels import npu
 from ascend_kernels.matrix import (
     MATRIX,
+    CastControls,
     CastRule,
     Resolution,
     UnsupportedCastError,
@@ -21,7 +22,7 @@ from ascend_kernels.program import TileProgram, lower
 from ascend_kernels.routing.verdict_table import advised
 from ascend_kernels.vector_work import element_bits, vector_work
 from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
-from pypto_cast.options.context import current
+from pypto_cast.options.context import check_controls, current
 from pypto_cast.recording import recording
 from pypto_cast.report.notebook import fragment, plan_table
 from pypto_cast.report.report import Fact, Words
@@ -74,7 +75,8 @@ class CastPlan:
         """The modes that apply, as far as there is a choice."""
         mode = self.resolution.mode
         words = [f"CAST_{mode}"] if mode is not None else []
-        acts = self.satmode is SaturationMode.OFF and self.resolution.rule.off
+        resolution, controls = self.resolution, self.program.controls
+        acts = not resolution.saturate and resolution.rule.has_satmode(controls)
         return [*words, OFF] if acts else words
 
     @property
@@ -135,7 +137,7 @@ class _Asked(NamedTuple):
     tile_shape: Shape
     chip: Chip
     strict: bool
-    inf_nan_mode: bool
+    controls: CastControls
     is_scheduled: bool = False
 
 
@@ -156,7 +158,7 @@ def default_satmode(src: DataType, dst: DataType) -> SaturationMode:
     off = SaturationMode.OFF
     if current().default_satmode is off and src.format is not None and dst.format is not None:
         rule = _family_rules().get((src.format, dst.format))
-        if rule is not None and rule.off:
+        if rule is not None and rule.has_satmode(current().controls):
             return off
     return SaturationMode.ON
 
@@ -169,6 +171,7 @@ def resolve_cast(
     *,
     strict: bool | None = None,
     family: str | None = None,
+    controls: CastControls | None = None,
 ) -> Resolution:
     """The row of the matrix, the mode and the steps of a cast.
 
@@ -176,6 +179,7 @@ def resolve_cast(
         src, dst, mode, satmode: of the cast.
         strict: refuse a mode that the pair lacks; by default as this context does.
         family: the instructions of the chip; by default those of this context's.
+        controls: the control bits; by default those of this context.
 
     Raises:
         UnsupportedCastError: the chip does not convert this pair.
@@ -184,6 +188,7 @@ def resolve_cast(
     formats = known_formats(src, dst)
     strict = current().strict if strict is None else strict
     family = family or current().chip.isa
+    controls = controls or current().controls
     match satmode:
         case SaturationMode.ON:
             saturate = True
@@ -192,7 +197,14 @@ def resolve_cast(
         case _:
             assert_never(satmode)
     try:
-        return resolve(family, *formats, mode.round_mode, saturate=saturate, strict=strict)
+        return resolve(
+            family,
+            *formats,
+            mode.round_mode,
+            saturate=saturate,
+            strict=strict,
+            controls=controls,
+        )
     except UnsupportedCastError as error:
         raise advised(error, family, *formats, mode.round_mode) from None
 
@@ -210,11 +222,14 @@ def plan_cast(
         CastModeError: the pair lacks the mode, under `options(strict=True)`.
         ShapeError: no cast takes the shape.
         TileShapeError: the tile shape of this context does not go with it.
-        ValueError: the chip of the device is unknown.
+        ValueError: the chip of the device is unknown, or lacks a control bit that is set.
         NpuError: there is no NPU or no library for it, in a kernel of RunMode.NPU.
     """
     context = current()
     on_device = context.run_mode is RunMode.NPU
+    chip = chip_named(device_chip()) if on_device else context.chip
+    if on_device:
+        check_controls(context, chip)
     asked = _Asked(
         # A SymbolicScalar equals its int, and must not come back to a cast of plain ints.
         tuple(map(int, shape)),
@@ -223,9 +238,9 @@ def plan_cast(
         mode,
         satmode,
         context.vec_tile_shapes,
-        chip_named(device_chip()) if on_device else context.chip,
+        chip,
         context.strict,
-        context.inf_nan_mode,
+        context.controls,
     )
     try:
         return _planned(asked)
@@ -247,7 +262,9 @@ def device_chip() -> str:
 
 @functools.lru_cache(maxsize=256)
 def _planned(asked: _Asked) -> CastPlan:
-    resolution = resolve_cast(*asked[1:5], strict=asked.strict, family=asked.chip.isa)
+    resolution = resolve_cast(
+        *asked[1:5], strict=asked.strict, family=asked.chip.isa, controls=asked.controls
+    )
     tiles = plan(
         asked.shape,
         asked.tile_shape or None,
@@ -257,7 +274,7 @@ def _planned(asked: _Asked) -> CastPlan:
         work=None if asked.tile_shape else vector_work(resolution),
         is_scheduled=asked.is_scheduled,
     )
-    program = lower(tiles, resolution, inf_nan_mode=asked.inf_nan_mode)
+    program = lower(tiles, resolution, asked.controls)
     return CastPlan(dst=asked.dst, mode=asked.mode, satmode=asked.satmode, program=program)
 
 

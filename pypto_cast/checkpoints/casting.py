@@ -347,7 +347,7 @@ def plan_checkpoint(
     def steps(src: DataType, dst: DataType) -> tuple[Conversion, ...]:
         resolution = resolve_cast(src, dst, mode, satmode)
         diagnostics.update(dict.fromkeys(resolution.diagnostics))
-        return conversions_of(resolution, inf_nan_mode=current().inf_nan_mode)
+        return conversions_of(resolution, current().controls)
 
     def job_of(stored: StoredTensor) -> Job:
         shape = folded(stored.shape)

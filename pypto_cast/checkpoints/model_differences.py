@@ -258,7 +258,7 @@ class _Explained(_Count):
     def __init__(self, source: StoredTensor, src: DataType, dst: DataType, mode: CastMode) -> None:
         super().__init__(source, dst)
         resolution = resolve_cast(src, dst, mode, SaturationMode.ON)
-        steps = conversions_of(resolution, inf_nan_mode=current().inf_nan_mode)
+        steps = conversions_of(resolution, current().controls)
         self._kernel = elementwise.loop(steps)
         self.mode = mode
 

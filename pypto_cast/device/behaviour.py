@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ascend_kernels.matrix import MATRIX, Resolution, resolve
+from ascend_kernels.matrix import MATRIX, CastControls, Resolution, resolve
 from ascend_kernels.program import conversions
 from simulator.numbers import float_environment
 from simulator.numbers.convert import Conversion, values_of
@@ -51,7 +51,7 @@ class CheckedCast:
     @property
     def conversions(self) -> tuple[Conversion, ...]:
         """The steps as conversions between number formats."""
-        return conversions(self.resolution, inf_nan_mode=self.inf_nan_mode)
+        return conversions(self.resolution, CastControls(inf_nan_mode=self.inf_nan_mode))
 
     def __str__(self) -> str:
         mode = f" CAST_{self.resolution.mode}" if self.resolution.mode else ""

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from ascend_kernels.matrix import MATRIX, CastRule, Resolution, resolve
+from ascend_kernels.matrix import MATRIX, CastControls, CastRule, Resolution, resolve
 from ascend_kernels.program import TileProgram, lower
 from ascend_kernels.vector_work import element_bits
 from pypto_cast.device.behaviour import CASTS, CheckedCast
@@ -125,4 +125,4 @@ def _program(
 ) -> TileProgram:
     tile = (*shape[:-1], min(cols, shape[-1]))
     tiles = plan(shape, tile, element_bits(resolution), chip)
-    return lower(tiles, resolution, inf_nan_mode=inf_nan_mode)
+    return lower(tiles, resolution, CastControls(inf_nan_mode=inf_nan_mode))

@@ -42,6 +42,8 @@ class UnplannedKernelWarning(UserWarning):
 
 _NOT_FOLLOWED: Final[Mapping[str, Callable[[Options], bool]]] = {
     "inf_nan_mode=False": lambda given: not given.inf_nan_mode,
+    "cast_saturation=False": lambda given: not given.cast_saturation,
+    "global_saturation=False": lambda given: not given.global_saturation,
     "auto_cast='every op'": lambda given: given.auto_cast != "as upstream",
     "facts": lambda given: given.facts is not None,
     "RunMode.NPU": lambda given: given.run_mode is RunMode.NPU,

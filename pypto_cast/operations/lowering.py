@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ascend_kernels.matrix import resolve
+from ascend_kernels.matrix import CastControls, resolve
 from ascend_kernels.npu import NpuError, RunMode
 from ascend_kernels.program import conversions
 from pypto_cast.cast.api import conversion
@@ -214,12 +214,12 @@ def converted_to(x: Enclosure, src: Format, dst: Format) -> Enclosure:
 
 def _conversion(src: Format, dst: Format) -> Callable[[Enclosure], Enclosure]:
     context = options.current()
-    return conversion(_chain(context.chip.isa, src, dst, context.inf_nan_mode), trust("cast"))
+    return conversion(_chain(context.chip.isa, src, dst, context.controls), trust("cast"))
 
 
 @functools.cache
-def _chain(family: str, src: Format, dst: Format, inf_nan_mode: bool) -> tuple[Conversion, ...]:
-    return conversions(resolve(family, src, dst), inf_nan_mode=inf_nan_mode)
+def _chain(family: str, src: Format, dst: Format, controls: CastControls) -> tuple[Conversion, ...]:
+    return conversions(resolve(family, src, dst), controls)
 
 
 def of_release(name: str, dtype: DataType, fact: Callable[..., _Fact], *given: Hashable) -> _Fact:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
 
 import numpy as np
 
+from ascend_kernels.matrix import CastControls
 from ascend_kernels.npu import RunMode
 from pypto_cast.call_sites import warn_caller
 from pypto_cast.dtypes.data_types import SaturationMode
@@ -33,6 +35,13 @@ from pypto_cast.options.hints import (
 from pypto_cast.options.releases import RELEASE_NAMES, RELEASES, Release, ReleaseName
 from simulator.arithmetic.trust import CHOICES, Trust
 from simulator.corrections import NO_CORRECTIONS, Corrections
+from simulator.machine.cast_table import (
+    CTRL_BITS,
+    CTRL_CAST,
+    CTRL_GLOBAL,
+    CTRL_INT,
+    CTRL_NAN,
+)
 from simulator.machine.execute import FIDELITIES, Fidelity
 from simulator.machine.pipes import COPY_COMPLETIONS, CopyCompletion
 from simulator.numbers import engines, result_memory
@@ -85,6 +94,19 @@ class Options:
         strict: what upstream would replace or tolerate in silence is an error.
         inf_nan_mode: FP16 and BF16 results keep infinities and NaN, the A2/A3 default (CTRL[48]=1);
             False saturates them: overflow and infinity become the largest number, NaN becomes +0.
+            On the 950 that holds of FP8 and HF8 too. The default is a choice there as well: CANN
+            asc-devkit's page of boundary values has 1, SetCtrlSpr, table 3, 0.
+        fp8_nan: CTRL[50] of the 950: NaN stays in E5M2 and E4M3FN where results saturate; False,
+            its default, makes it +0. Documented: SetCtrlSpr, table 3.
+        int_saturation: CTRL[53] of the 950: integer arithmetic clamps; False, its default, keeps
+            low bits. Documented there. No cast depends on it; operations have no rows of the 950.
+        cast_saturation: CTRL[59] of a cast that names no satmode: False keeps the low bits of an
+            integer, as SaturationMode.OFF; True, its default, leaves the choice to `satmode`. The
+            bit and its default are documented there; that a named satmode sets the bit: pto-isa.
+        global_saturation: CTRL[60] of the 950: CTRL[48] and CTRL[59] decide; False has the SatMode
+            of each instruction decide, for floats too: ON saturates, OFF keeps infinities and NaN.
+            The bit and its default, True, are documented there, table 4; that `satmode` is the
+            SatMode, and that `fp8_nan` counts then too, are choices.
         chip: whose UB and cores the plan is made for.
         fidelity: "fast" takes all tiles of a cast together; "instructions" executes every
             instruction of its tile program, of a kernel those of its planned schedule. The bits
@@ -120,6 +142,10 @@ class Options:
     vec_tile_shapes: tuple[int, ...] = ()
     strict: bool = False
     inf_nan_mode: bool = True
+    fp8_nan: bool = False
+    int_saturation: bool = False
+    cast_saturation: bool = True
+    global_saturation: bool = True
     chip: Chip = DEFAULT_CHIP
     fidelity: Fidelity = "fast"
     copy_completion: CopyCompletion = "latest"
@@ -158,7 +184,14 @@ class Options:
     @property
     def default_satmode(self) -> SaturationMode:
         """The satmode of a `cast` that names none."""
-        return SaturationMode.OFF if self.satmode_rule == "upstream" else SaturationMode.ON
+        low_bits = self.global_saturation and not self.cast_saturation
+        off = low_bits or self.satmode_rule == "upstream"
+        return SaturationMode.OFF if off else SaturationMode.ON
+
+    @property
+    def controls(self) -> CastControls:
+        """The control bits of its casts."""
+        return _controls(self.inf_nan_mode, self.fp8_nan, self.global_saturation)
 
     @property
     def corrections(self) -> Corrections:
@@ -180,6 +213,13 @@ class Options:
         """Copied and pickled with the chip's name, which stands for a row of the table of chips."""
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return _restored, ({**fields, "chip": self.chip.name},)
+
+
+@functools.cache
+def _controls(inf_nan_mode: bool, fp8_nan: bool, global_saturation: bool) -> CastControls:
+    return CastControls(
+        inf_nan_mode=inf_nan_mode, fp8_nan=fp8_nan, global_saturation=global_saturation
+    )
 
 
 def _restored(fields: Settings) -> Options:
@@ -308,6 +348,10 @@ def options(
     vec_tile_shapes: Sequence[int] | None = None,
     strict: bool | None = None,
     inf_nan_mode: bool | None = None,
+    fp8_nan: bool | None = None,
+    int_saturation: bool | None = None,
+    cast_saturation: bool | None = None,
+    global_saturation: bool | None = None,
     chip: str | None = None,
     fidelity: Fidelity | None = None,
     copy_completion: CopyCompletion | None = None,
@@ -343,7 +387,9 @@ def options(
         vec_tile_shapes: a tile shape, or an empty sequence for "not set".
         strict: a mode that the pair lacks, a tile that is not aligned, and code that upstream
             refuses, are errors.
-        inf_nan_mode: False saturates FP16 and BF16 results.
+        inf_nan_mode: False saturates FP16 and BF16 results, and FP8 and HF8 on the 950.
+        fp8_nan, int_saturation, cast_saturation, global_saturation: control bits of the 950, True
+            or False.
         chip: the vendor's name, such as "Ascend910B1".
         fidelity: "fast" or "instructions".
         copy_completion: "latest" or "earliest".
@@ -370,7 +416,8 @@ def options(
 
     Raises:
         TypeError: a value of the wrong type.
-        ValueError: a tile shape or a chip that does not exist; a file that holds no facts, or
+        ValueError: a tile shape or a chip that does not exist; a control bit that the chip lacks; a
+            file that holds no facts, or
             those of another chip than `chip`; a schedule at another fidelity.
         OSError: a facts file that cannot be read.
 
@@ -398,6 +445,7 @@ def options(
         given["chip"] = followed.chip_for(chip)
     checked: Any = {option: _CHECKS[option](option, value) for option, value in given.items()}
     changed = dataclasses.replace(before, hints=hints, facts=followed, **checked)
+    check_controls(changed, changed.chip)
     if changed.schedule is not None and changed.fidelity != "instructions":
         raise ValueError(
             f"option schedule ({changed.schedule.kernel}) needs fidelity='instructions', not "
@@ -405,6 +453,31 @@ def options(
         )
     with Scope(changed) as inside:
         yield inside
+
+
+_CONTROL_BITS: Final[Mapping[str, int]] = {
+    "fp8_nan": CTRL_NAN,
+    "int_saturation": CTRL_INT,
+    "cast_saturation": CTRL_CAST,
+    "global_saturation": CTRL_GLOBAL,
+}
+"""The options that are control bits of some families alone, by name."""
+
+
+def check_controls(given: Options, chip: Chip) -> None:
+    """Refuse a control bit at another value than its default where the chip's family has none.
+
+    Raises:
+        ValueError: naming option, bit and chip.
+    """
+    for name, bit in _CONTROL_BITS.items():
+        value, default = getattr(given, name), getattr(_DEFAULT.options, name)
+        if value != default and bit not in CTRL_BITS.get(chip.isa, ()):
+            having = " and ".join(isa for isa, bits in CTRL_BITS.items() if bit in bits)
+            raise ValueError(
+                f"option {name}={value} is CTRL[{bit}] of chips of {having}; {chip}, of "
+                f"{chip.isa}, has none here"
+            )
 
 
 def _checked_tile(shapes: Sequence[int]) -> tuple[int, ...]:
@@ -476,7 +549,7 @@ def _followed(facts: object) -> MeasuredDevice | None:
 
 _CHECKS: Final[Mapping[str, Callable[[str, Any], object]]] = {
     "vec_tile_shapes": _set_tile,
-    **dict.fromkeys(("strict", "inf_nan_mode", "exact"), _flag),
+    **dict.fromkeys(("strict", "inf_nan_mode", "exact", *_CONTROL_BITS), _flag),
     "chip": lambda _, chip: chip_named(chip),
     "fidelity": _one_of(*FIDELITIES),
     "copy_completion": _one_of(*COPY_COMPLETIONS),

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Final
 
 from simulator.numbers import formats as f
-from simulator.numbers.convert import INF_NAN, SATURATE, WRAP, Policy
+from simulator.numbers.convert import INF_NAN, SATURATE, SATURATE_KEEP_NAN, WRAP, Policy
 from simulator.numbers.formats import Format, IntFormat
 from simulator.numbers.rounding import RoundMode
 from tiling.chips import A2_A3, ASCEND_950
@@ -28,8 +28,23 @@ Control = tuple[int | None, Policy, Policy]
 
 CTRL_FLOAT: Final = 48
 """CTRL bit: 1 keeps infinities and NaN in narrow float results, 0 saturates them."""
+CTRL_NAN: Final = 50
+"""CTRL bit: where CTRL_FLOAT saturates, 1 keeps NaN in FP8 results, 0 makes it 0."""
+CTRL_INT: Final = 53
+"""CTRL bit: integer arithmetic, no cast, keeps low bits at 0 and clamps at 1."""
 CTRL_CAST: Final = 59
 """CTRL bit: 0 clamps integer results, 1 keeps their low bits."""
+CTRL_GLOBAL: Final = 60
+"""CTRL bit: 1 has CTRL_FLOAT and CTRL_CAST decide, 0 the SatMode of each instruction."""
+CTRL_BITS: Final[Mapping[str, frozenset[int]]] = MappingProxyType(
+    {
+        A2_A3: frozenset({CTRL_FLOAT, CTRL_CAST}),
+        ASCEND_950: frozenset({CTRL_FLOAT, CTRL_NAN, CTRL_INT, CTRL_CAST, CTRL_GLOBAL}),
+    }
+)
+"""The control bits that are simulated of a family (CANN asc-devkit, SetCtrlSpr, tables 3 and 5)."""
+CTRL_AT_START: Final = frozenset({CTRL_FLOAT, CTRL_GLOBAL})
+"""Those that are 1 when a program starts: a choice for CTRL_FLOAT, else as table 3 has them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -45,6 +60,7 @@ class CastRow:
         ctrl: the control bit that special values and overflow depend on; None: on none.
         when_clear: their rule where the bit is 0, or there is none.
         when_set: their rule where the bit is 1.
+        keeps_nan: CTRL_NAN keeps NaN where the bit is 0.
     """
 
     src: Format
@@ -55,10 +71,20 @@ class CastRow:
     ctrl: int | None
     when_clear: Policy
     when_set: Policy
+    keeps_nan: bool = False
 
-    def policy(self, ctrl: Mapping[int, bool]) -> Policy:
-        """The rule of special values and overflow under the control bits."""
-        return self.when_set if self.ctrl is not None and ctrl[self.ctrl] else self.when_clear
+    def policy(self, ctrl: frozenset[int], saturate: bool | None = None) -> Policy:
+        """The rule of special values and overflow.
+
+        Args:
+            ctrl: the control bits that are 1.
+            saturate: the SatMode of the instruction.
+        """
+        if self.ctrl is None:
+            return self.when_clear
+        if self.ctrl in ctrl if CTRL_GLOBAL in ctrl else not saturate:
+            return self.when_set
+        return SATURATE_KEEP_NAN if self.keeps_nan and CTRL_NAN in ctrl else self.when_clear
 
 
 _M5: Final = (
@@ -82,6 +108,8 @@ def _control(src: Format, dst: Format) -> Control:
 _FP4: Final = (f.E2M1, f.E1M2)
 _SATURATED_950: Final = (f.FP16, f.BF16, f.E5M2, f.E4M3FN, f.HF8)
 """The destinations that CTRL[48] saturates, from a float that may be out of their range."""
+_KEEP_NAN: Final = (f.E5M2, f.E4M3FN, f.E8M0)
+"""The destinations of which CTRL[50] keeps NaN (CANN asc-devkit, SetCtrlSpr, table 3)."""
 
 
 def _control_950(src: Format, dst: Format) -> Control:
@@ -115,6 +143,7 @@ def _row_of(
         ctrl=ctrl,
         when_clear=when_clear,
         when_set=when_set,
+        keeps_nan=ctrl == CTRL_FLOAT and dst in _KEEP_NAN,
     )
 
 

@@ -19,7 +19,14 @@ import numpy as np
 
 from simulator.arithmetic import total_order
 from simulator.corrections import NO_CORRECTIONS, Corrections, loop
-from simulator.machine.cast_table import CAST_TABLE, CTRL_CAST, CTRL_FLOAT, CastRow
+from simulator.machine.cast_table import (
+    CAST_TABLE,
+    CTRL_AT_START,
+    CTRL_BITS,
+    CTRL_FLOAT,
+    CTRL_GLOBAL,
+    CastRow,
+)
 from simulator.machine.isa import (
     And,
     AndRepeat,
@@ -56,7 +63,7 @@ from simulator.machine.memory import (
 )
 from simulator.machine.repeats import active_bytes, operands, refuse_overlap, repeat_effect
 from simulator.numbers import elementwise, float_environment
-from simulator.numbers.convert import Conversion
+from simulator.numbers.convert import Conversion, Policy
 from simulator.numbers.formats import (
     FP16,
     FP32,
@@ -148,41 +155,34 @@ class Registers:
     """Control bits and deq scale, as an instruction finds them when it is issued.
 
     Attributes:
-        inf_nan: CTRL_FLOAT.
-        truncate: CTRL_CAST.
+        ctrl: the control bits that are 1.
         deq_scale: None: never set.
         changed: the control bits that were set and not restored since, whatever their value: what
             a program finds in them is not known before.
     """
 
-    inf_nan: bool = True
-    truncate: bool = False
+    ctrl: frozenset[int] = CTRL_AT_START
     deq_scale: float | None = None
     changed: frozenset[int] = frozenset()
 
-    @property
-    def ctrl(self) -> Mapping[int, bool]:
-        return {CTRL_FLOAT: self.inf_nan, CTRL_CAST: self.truncate}
-
 
 def next_registers(
-    registers: Registers, instruction: SetCtrl | RestoreCtrl | SetDeqScale
+    registers: Registers, instruction: SetCtrl | RestoreCtrl | SetDeqScale, isa: str
 ) -> Registers:
     """The registers after a scalar instruction.
 
     Raises:
-        SimulatorFault: A2/A3 has no such control bit.
+        SimulatorFault: the family has no such control bit.
     """
     if isinstance(instruction, SetDeqScale):
         return replace(registers, deq_scale=instruction.scale)
     if isinstance(instruction, RestoreCtrl):
         return Registers(deq_scale=registers.deq_scale)
-    changed = registers.changed | {instruction.bit}
-    if instruction.bit == CTRL_FLOAT:
-        return replace(registers, inf_nan=instruction.value, changed=changed)
-    if instruction.bit == CTRL_CAST:
-        return replace(registers, truncate=instruction.value, changed=changed)
-    raise SimulatorFault(f"A2/A3 has no control bit {instruction.bit} for Cast")
+    bit = frozenset({instruction.bit})
+    if not bit <= CTRL_BITS.get(isa, frozenset()):
+        raise SimulatorFault(f"{isa} has no control bit {instruction.bit} for Cast")
+    ctrl = registers.ctrl | bit if instruction.value else registers.ctrl - bit
+    return replace(registers, ctrl=ctrl, changed=registers.changed | bit)
 
 
 def left_behind(registers: Registers) -> Iterator[tuple[int | None, str]]:
@@ -341,7 +341,7 @@ class VectorCore:
                 ub.bytes[target] = np.bitwise_and(*(ub.bytes[source] for source in sources))
                 ub.note(target, known)
             case VectorScalar():
-                if not registers.inf_nan:
+                if CTRL_FLOAT not in registers.ctrl:
                     raise SimulatorFault(
                         f"{instruction.op.value} is simulated with CTRL[{CTRL_FLOAT}] = 1 alone"
                     )
@@ -375,7 +375,13 @@ class VectorCore:
                 f"{row.src} -> {row.dst} multiplies by the deq scale, which is "
                 f"{registers.deq_scale}; SetDeqScale 1 first"
             )
-        run = _cast_loop(row, cast.mode, registers, self._exact, self._corrections)
+        if row.ctrl is not None and cast.saturate is None and CTRL_GLOBAL not in registers.ctrl:
+            raise SimulatorFault(
+                f"CTRL[{CTRL_GLOBAL}] is 0 and {row.src} -> {row.dst} has no SatMode: nothing "
+                "tells whether it saturates"
+            )
+        policy = row.policy(registers.ctrl, cast.saturate)
+        run = _cast_loop(row, cast.mode, policy, self._exact, self._corrections)
 
         def convert(codes: Codes) -> Codes:
             result = np.empty(codes.shape, cast.dst_format.code_dtype)
@@ -490,7 +496,7 @@ def _first(place: _Place) -> int:
 def _cast_loop(
     row: CastRow,
     mode: RoundMode | None,
-    registers: Registers,
+    policy: Policy,
     exact: bool,
     corrections: Corrections,
 ) -> elementwise.Loop:
@@ -498,7 +504,7 @@ def _cast_loop(
         src=row.src,
         dst=row.dst,
         mode=RoundMode.RINT if mode is None else mode,
-        policy=row.policy(registers.ctrl),
+        policy=policy,
     )
     return loop((conversion,), corrections, exact=exact, engine="numpy")
 

@@ -183,7 +183,7 @@ def run(
             raise SimulatorFault(f"core {core}: {fault}") from None
         name = functools.partial(_name, program, core)
         try:
-            scheduler = Scheduler(vector_core, copy_completion, name)
+            scheduler = Scheduler(vector_core, copy_completion, name, isa=program.chip.isa)
             scheduler.run(issued)
             if isinstance(program, ElementwiseProgram):
                 scheduler.check_left()

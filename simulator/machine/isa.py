@@ -150,7 +150,10 @@ class DataCopyPad(_Copy):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _CastForm:
-    """The operands of both forms of Cast. Mode None is AscendC's CAST_NONE."""
+    """The operands of both forms of Cast. Mode None is AscendC's CAST_NONE.
+
+    `saturate` is its SatMode, which counts where CTRL[60] is 0 alone; None: none is given.
+    """
 
     pipe: ClassVar[Pipe] = Pipe.V
     dst: UbAddress
@@ -158,9 +161,12 @@ class _CastForm:
     dst_format: Format
     src_format: Format
     mode: RoundMode | None
+    saturate: bool | None = None
 
     def __str__(self) -> str:
         mode = "NONE" if self.mode is None else self.mode.name
+        if self.saturate is not None:
+            mode += ", SAT" if self.saturate else ", NO_SAT"
         operands = f"{self.dst}:{self.dst_format} <- {self.src}:{self.src_format}"
         return f"Cast {operands}  CAST_{mode}"
 
@@ -185,6 +191,7 @@ class CastRepeat(_CastForm):
         dst_format: destination format.
         src_format: source format.
         mode: round mode; None is AscendC's CAST_NONE.
+        saturate: SatMode.
         mask: lanes of every repeat: how many from the first on, or two words of 64 bits, the first
             lane in the lowest bit of the first word.
         repeat_times: repeats, 0 to 255.
@@ -309,7 +316,7 @@ class AndRepeat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetCtrl:
-    """Set a bit of the control register: CTRL_FLOAT or CTRL_CAST."""
+    """Set a bit of the control register, one of `CTRL_BITS`."""
 
     pipe: ClassVar[Pipe] = Pipe.S
     bit: int
@@ -321,7 +328,7 @@ class SetCtrl:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreCtrl:
-    """Restore the values that CTRL_FLOAT and CTRL_CAST had when the program started."""
+    """Restore the values that the control bits had when the program started."""
 
     pipe: ClassVar[Pipe] = Pipe.S
 

@@ -98,6 +98,7 @@ class Scheduler:
         name: names an instruction of the program by its index.
         doubt: takes what is no fault then: a flag that may be set again before the wait which lies
             between in the program is over. It is set when that wait is.
+        isa: the family of the chip, whose control bits the program may set.
     """
 
     def __init__(
@@ -106,8 +107,11 @@ class Scheduler:
         copy_completion: CopyCompletion,
         name: Callable[[int], str],
         doubt: Callable[[Fault], object] | None = None,
+        *,
+        isa: str,
     ) -> None:
         self._core = core
+        self._isa = isa
         self._order = _ORDER[copy_completion]
         self._name = name
         self._doubt = doubt
@@ -161,7 +165,7 @@ class Scheduler:
             self._note_flag(issued.index, instruction)
         if isinstance(instruction, (SetCtrl, RestoreCtrl, SetDeqScale)):
             try:
-                self._registers = next_registers(self._registers, instruction)
+                self._registers = next_registers(self._registers, instruction, self._isa)
             except SimulatorFault as fault:
                 raise Fault(issued.index, str(fault)) from None
             self._set_by[instruction.bit if isinstance(instruction, SetCtrl) else None] = (

@@ -178,7 +178,8 @@ def run_tasks(
                 )
             core = TileCore(number, chip, memory)
             noted = None if doubt is None else partial(_note, doubt, task)
-            Scheduler(core, copy_completion, task.where, noted).run(task.issued())
+            scheduler = Scheduler(core, copy_completion, task.where, noted, isa=chip.isa)
+            scheduler.run(task.issued())
         except Fault as fault:
             text = f"task {number} ({task.name}), {task.where(fault.index)}: {fault}"
             raise SimulatorFault(text, fault.at) from None

@@ -20,7 +20,15 @@ from ascend_kernels import matrix_table
 from ascend_kernels.matrix import MATRIX, CastRule, CastStep
 from pypto_cast.cli.commands.matrix_command import run_matrix
 from pypto_cast.tuning.sweep.config import SkippedJobsWarning, read_config
-from simulator.machine.cast_table import CAST_TABLE, CTRL_CAST, CTRL_FLOAT, CastRow
+from simulator.machine.cast_table import (
+    CAST_TABLE,
+    CTRL_AT_START,
+    CTRL_BITS,
+    CTRL_CAST,
+    CTRL_FLOAT,
+    CTRL_NAN,
+    CastRow,
+)
 from simulator.numbers.convert import INF_NAN, SATURATE, SATURATE_KEEP_NAN, WRAP, Policy, convert
 from simulator.numbers.formats import BF16, FP16, FP32, INT8, INT16, Format
 from simulator.numbers.rounding import RoundMode
@@ -57,8 +65,11 @@ def test_both_tables_say_the_same_of_special_values() -> None:
     for family, rules in MATRIX.items():
         for pair, rule in rules.items():
             row = CAST_TABLE[family][pair]
-            assert rule.overflow is row.policy({CTRL_FLOAT: True, CTRL_CAST: False}), str(rule)
-            assert rule.saturation is row.policy({CTRL_FLOAT: False, CTRL_CAST: False}), str(rule)
+            assert rule.overflow is row.policy(CTRL_AT_START), str(rule)
+            clear = CTRL_AT_START - {CTRL_FLOAT}
+            assert rule.saturation is row.policy(clear), str(rule)
+            with_nan = row.policy(clear | (CTRL_BITS[family] & {CTRL_NAN}))
+            assert rule.saturation_with_nan is with_nan, str(rule)
             (step,) = rule.on
             assert isinstance(step, CastStep)
             assert step.is_scaled == row.is_scaled, str(rule)
@@ -82,6 +93,7 @@ def offered(
         default=modes[0] if modes else None,
         overflow=policy,
         saturation=policy,
+        saturation_with_nan=policy,
         on=(CastStep(src=src, dst=dst, takes_mode=bool(modes)),),
         off=off,
         origin=chosen("made up here"),
@@ -132,6 +144,7 @@ def made_up_chip(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     tables = {
         "CHIPS": (CHIPS, {**CHIPS, chip.name: chip}),
         "MATRIX": (MATRIX, {**MATRIX, MADE_UP: {(rule.src, rule.dst): rule for rule in RULES}}),
+        "CTRL_BITS": (CTRL_BITS, {**CTRL_BITS, MADE_UP: frozenset({CTRL_FLOAT, CTRL_CAST})}),
         "CAST_TABLE": (CAST_TABLE, {**CAST_TABLE, MADE_UP: {(r.src, r.dst): r for r in ROWS}}),
     }
     for name, (table, extended) in tables.items():

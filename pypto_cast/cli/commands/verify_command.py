@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
-from ascend_kernels.matrix import MATRIX, CastRule, resolve
+from ascend_kernels.matrix import MATRIX, CastControls, CastRule, resolve
 from ascend_kernels.program import conversions
 from pypto_cast.cli.app import Json, refuse_unread
 from pypto_cast.dtypes.names import mode_named
@@ -179,7 +179,7 @@ def subjects(
                 )
                 yield Subject(
                     name=name,
-                    conversions=conversions(resolution, inf_nan_mode=inf_nan_mode),
+                    conversions=conversions(resolution, CastControls(inf_nan_mode=inf_nan_mode)),
                     exhaustive=exhaustive,
                     engine=engine,
                 )

@@ -3,6 +3,7 @@
 Nothing of the project is imported. Pairs, modes and defaults: upstream pypto's pypto-cast document,
 table of 950. Values out of range: CANN asc-devkit, Cast of the Reg vector API, tables 4 and 34.
 SaturationMode.OFF: pto-isa a5, TCvt (three pairs go by way of INT32, where infinity is its limit).
+CTRL[50] and CTRL[60]: CANN asc-devkit, SetCtrlSpr, tables 3 and 4.
 """
 
 from __future__ import annotations
@@ -60,6 +61,8 @@ NO_LOW_BITS: Final = {("FP16", "INT32"), ("INT16", "UINT32")}
 """Pairs to integers on which SaturationMode.OFF does not act, besides those that always fit."""
 SATURATED: Final = ("FP16", "BF16", "E5M2", "E4M3FN", "HF8")
 """The float destinations that CTRL[48]=0 saturates."""
+KEEPS_NAN: Final = ("E5M2", "E4M3FN")
+"""Those in which CTRL[50]=1 keeps NaN all the same."""
 
 
 def is_integer(name: str) -> bool:
@@ -83,7 +86,16 @@ def value_of(code: int, name: str) -> Value:
     return Value(*oracle.decode(code, name))
 
 
-def expected(code: int, pair: Pair, mode: str, *, off: bool, inf_nan_mode: bool) -> int:
+def expected(
+    code: int,
+    pair: Pair,
+    mode: str,
+    *,
+    off: bool,
+    inf_nan_mode: bool,
+    fp8_nan: bool = False,
+    global_saturation: bool = True,
+) -> int:
     """The code that a cast gives of a code.
 
     Args:
@@ -92,14 +104,18 @@ def expected(code: int, pair: Pair, mode: str, *, off: bool, inf_nan_mode: bool)
         mode: one that the pair has; any where it has none.
         off: SaturationMode.OFF.
         inf_nan_mode: CTRL[48] is 1.
+        fp8_nan: CTRL[50] is 1.
+        global_saturation: CTRL[60] is 1; else `off` decides in place of CTRL[48].
     """
     src, dst = pair.src, pair.dst
     value = value_of(code, src)
     if is_integer(dst):
         return _to_integer(value, src, dst, mode, off and has_low_bits(src, dst))
-    saturates = is_integer(src) or (dst in SATURATED and not inf_nan_mode)
+    asked = not inf_nan_mode if global_saturation else not off
+    saturates = is_integer(src) or (dst in SATURATED and asked)
     if dst in SMALL_FLOATS:
-        return encode(value, dst, mode, saturates=saturates)
+        keeps_nan = fp8_nan and dst in KEEPS_NAN
+        return encode(value, dst, mode, saturates=saturates, keeps_nan=keeps_nan)
     if src == dst:
         return oracle.rounded_once(code, src, dst, mode)
     form = oracle.FORMATS[dst]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from support.numbers.codes import SEED
 
-from ascend_kernels.matrix import MATRIX, resolve
+from ascend_kernels.matrix import MATRIX, CastControls, resolve
 from ascend_kernels.program import conversions
 from simulator.numbers.convert import (
     INF_NAN,
@@ -77,7 +77,8 @@ def matrix_rows() -> tuple[Chain, ...]:
     """Every row of the matrix in every mode, saturation mode and INF/NAN mode, each chain once."""
     rows = [
         conversions(
-            resolve(A2_A3, rule.src, rule.dst, mode, saturate=saturate), inf_nan_mode=inf_nan
+            resolve(A2_A3, rule.src, rule.dst, mode, saturate=saturate),
+            CastControls(inf_nan_mode=inf_nan),
         )
         for rule in MATRIX[A2_A3].values()
         for mode in rule.modes or (None,)

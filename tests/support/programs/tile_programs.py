@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from hypothesis import strategies as st
 
-from ascend_kernels.matrix import resolve
+from ascend_kernels.matrix import CastControls, resolve
 from ascend_kernels.program import TileProgram, lower
 from simulator.machine.isa import DataCopyPad, Instruction
 from simulator.numbers import formats as f
@@ -47,7 +47,7 @@ def program_of(
     resolution = resolve(A2_A3, src, dst, mode, saturate=saturate)
     bits = ElementBits(src=src.bits, dst=dst.bits, tmp=resolution.tmp_bits)
     made = plan(shape, tile, bits, DEFAULT_CHIP)
-    return lower(made, resolution, inf_nan_mode=inf_nan_mode)
+    return lower(made, resolution, CastControls(inf_nan_mode=inf_nan_mode))
 
 
 def all_instructions(program: TileProgram) -> Iterator[Instruction]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from ascend_kernels.matrix import MATRIX, CastRule, resolve
+from ascend_kernels.matrix import MATRIX, CastControls, CastRule, resolve
 from ascend_kernels.program import TileProgram, lower
 from ascend_kernels.twin import TwinUnavailableError, library
 from simulator.numbers.formats import Format
@@ -41,7 +41,7 @@ class Case:
         rule = self.rule
         found = resolve(A2_A3, rule.src, rule.dst, self.mode, saturate=self.saturate)
         bits = ElementBits(src=rule.src.bits, dst=rule.dst.bits, tmp=found.tmp_bits)
-        return lower(plan(shape, tile, bits, chip), found, inf_nan_mode=self.inf_nan)
+        return lower(plan(shape, tile, bits, chip), found, CastControls(inf_nan_mode=self.inf_nan))
 
 
 def cases() -> Iterator[Case]:
