@@ -183,7 +183,11 @@ def test_scratch_counts() -> None:
         (lambda x, i: pypto.bitwise_and(i, 1.0), TypeError, "takes tensors and ints, not 1.0"),
         (lambda x, i: pypto.clip(x, 0.0, x), TypeError, "two tensors or two numbers as bounds"),
         (lambda x, i: pypto.where(x, x, x), TypeError, "where takes DT_BOOL, not DT_FP32"),
-        (lambda x, i: pypto.where(x > 1.0, i, 0.0), TypeError, "data type inconsistent, DT_INT32 and DT_FP"),
+        (
+            lambda x, i: pypto.where(x > 1.0, i, 0.0),
+            TypeError,
+            "data type inconsistent, DT_INT32 and DT_FP",
+        ),
         (lambda x, i: pypto.sum(x, 2), ValueError, "sum: dimension 2 of 2; -2 to 1"),
         (lambda x, i: pypto.sum(x, (0, 1)), TypeError, "one dimension as an int"),
         (lambda x, i: pypto.round(x, 1.0), TypeError, "decimals must be an int"),
