@@ -21,9 +21,13 @@ from support.numbers.codes import SEED
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has none of these signals")
 SIGNALS = ("SIGTERM", "SIGHUP", "SIGINT", "SIGKILL")
-# Imports once and forks for each run, which takes long enough to be met in the middle.
+# Imports once and forks for each run, which takes long enough to be met in the middle. A signal in
+# the middle of an import may leave Python's lock of imports held, and Dask's threads import too.
 SERVER = """
-import json, os, sys, time
+import contextlib, json, os, sys, time
+with contextlib.suppress(ImportError):
+    from distributed.versions import get_versions
+    get_versions()
 from pypto_cast.cli.main import main
 from pypto_cast.checkpoints.reading import Reader
 read = Reader.read
