@@ -22,13 +22,13 @@ from pypto_cast.call_sites import Place, caller, is_silenced, warn_caller
 from pypto_cast.cast import npu
 from pypto_cast.cast.cast_plan import (
     CastPlan,
+    as_supposed,
     cast_format,
     default_satmode,
     is_unchanged,
     plan_cast,
     resolve_cast,
 )
-from pypto_cast.cast.suppositions import as_supposed
 from pypto_cast.dtypes.data_types import (
     CastMode,
     DataType,

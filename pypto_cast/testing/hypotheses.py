@@ -18,7 +18,7 @@ import numpy as np
 
 from ascend_kernels.matrix import MATRIX
 from pypto_cast.call_sites import silenced
-from pypto_cast.cast.suppositions import CastSite, Supposition, supposing
+from pypto_cast.cast.cast_plan import CastSite, Supposition, supposing
 from pypto_cast.dtypes.data_types import CastMode, SaturationMode
 from pypto_cast.kernel.certainty import Certainty
 from pypto_cast.options.context import current, options

@@ -14,6 +14,7 @@ from support.numbers.ascend950 import PAIRS, Pair
 from support.numbers.codes import SEED
 
 import pypto_cast as pypto
+from ascend_kernels.program import TileProgram
 from pypto_cast.cast.cast_plan import plan_cast
 from pypto_cast.dtypes.data_types import DTYPE_OF
 from pypto_cast.options.context import current
@@ -180,7 +181,7 @@ def test_a_program_sets_the_bits_that_differ_from_their_defaults() -> None:
 def test_an_instruction_without_satmode_faults_where_it_would_decide() -> None:
     program = program_of(fp8_nan=True)
 
-    class Clearing(type(program)):  # type: ignore[misc]
+    class Clearing(TileProgram):
         def prologue(self) -> Any:
             yield from super().prologue()
             yield SetCtrl(bit=CTRL_GLOBAL, value=False)
@@ -222,7 +223,7 @@ def test_the_machine_of_a2_has_none_of_them() -> None:
         mode = pypto.CastMode.CAST_RINT
         program = plan_cast((64,), pypto.DT_FP32, pypto.DT_FP16, mode, ON).program
 
-    class Setting(type(program)):  # type: ignore[misc]
+    class Setting(TileProgram):
         def prologue(self) -> Any:
             yield SetCtrl(bit=CTRL_NAN, value=True)
             yield RestoreCtrl()

@@ -12,7 +12,7 @@ from support.numbers.codes import SEED
 from support.numbers.oracle import expected
 
 import pypto_cast as pypto
-from pypto_cast.cast.suppositions import supposing
+from pypto_cast.cast.cast_plan import supposing
 from pypto_cast.dtypes.data_types import numpy_dtype
 from pypto_cast.testing import judge
 from pypto_cast.testing.hypotheses import explanations
