@@ -41,6 +41,7 @@ from pypto_cast.checkpoints.sinks import (
     with_note,
 )
 from pypto_cast.checkpoints.stored import (
+    CARRIED_DTYPES,
     KEPT_DTYPES,
     METADATA_KEY,
     CheckpointError,
@@ -273,6 +274,12 @@ def _unstorable(plan: OutputPlan) -> Iterator[str]:
         added = {job.stored.name: [x.part.value for x in job.results[:-1]] for job in jobs}
         yield from misplaced(plan.work.checkpoint, added)
     if not plan.files:
+        for job in jobs:
+            if job.result.dtype in CARRIED_DTYPES:
+                yield (
+                    f"tensor {job.result.name!r} is {job.result.dtype}, which a {plan.kind.value} "
+                    "file has no dtype for; name a .safetensors"
+                )
         return
     if plan.work.checkpoint.kind not in (Kind.SAFETENSORS, Kind.DIRECTORY):
         for job in jobs:

@@ -20,10 +20,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from ascend_kernels.matrix import cast_formats
+from ascend_kernels.matrix import MATRIX, cast_formats
 from pypto_cast.dtypes.data_types import ROWS, DataType
 from pypto_cast.tensors.array_files import check_declared
-from tiling.chips import A2_A3
 from tiling.grid import Shape
 from tiling.input_files import regular
 
@@ -38,15 +37,32 @@ _WIDEST: Final = np.dtype(np.complex64)
 METADATA_KEY: Final = "__metadata__"
 """The entry of a header that is no tensor."""
 
-DTYPES: Final[Mapping[str, DataType]] = {
-    row.safetensors: row.pypto
-    for row in ROWS
-    if row.safetensors is not None and row.pypto is not None and row.format in cast_formats(A2_A3)
-}
-"""safetensors' names of the dtypes that casts convert."""
+DTYPES_KEY: Final = "pypto_cast.dtypes"
+"""The entry of a header's metadata that names the dtypes which safetensors has no name for."""
 
-KEPT_DTYPES: Final = frozenset(row.safetensors for row in ROWS if row.safetensors is not None)
-"""All dtypes of whole bytes that safetensors stores."""
+_CARRIER: Final = "U8"
+"""The dtype that the header declares for these."""
+
+_CONVERTED: Final = frozenset(fmt for family in MATRIX for fmt in cast_formats(family))
+
+DTYPES: Final[Mapping[str, DataType]] = {
+    row.safetensors or row.format.name: row.pypto
+    for row in ROWS
+    if row.pypto is not None
+    and row.format is not None
+    and row.format in _CONVERTED
+    and (row.safetensors is not None or row.bits == 8)
+}
+"""safetensors' names of the dtypes that casts of some family convert; of those of a byte that it has
+no name for the name of the format."""
+
+_SAFETENSORS: Final = frozenset(row.safetensors for row in ROWS if row.safetensors is not None)
+
+CARRIED_DTYPES: Final = frozenset(DTYPES) - _SAFETENSORS
+"""Those that safetensors has no name for: HiF8."""
+
+KEPT_DTYPES: Final = _SAFETENSORS | CARRIED_DTYPES
+"""All dtypes of whole bytes that a safetensors file can hold."""
 
 STORED_NAMES: Final[Mapping[DataType, str]] = {d: n for n, d in DTYPES.items()}
 _WORDS: Final = MappingProxyType({"F": "FP", "I": "INT", "U": "UINT", "C": "COMPLEX"})
@@ -153,6 +169,10 @@ def read_header(path: Path) -> Checkpoint:
         except (safetensors.SafetensorError, ValueError, RecursionError) as error:
             raise CheckpointError(f"{path} is no safetensors file: {error}") from error
     metadata: dict[str, str] = header.pop(METADATA_KEY, None) or {}
+    try:
+        header |= _carried(header, metadata.pop(DTYPES_KEY, "{}"))
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path}: {DTYPES_KEY!r} of its metadata: {error}") from error
     start = _LENGTH_BYTES + length
     tensors = sorted(
         (_stored(name, entry, start) for name, entry in header.items()),
@@ -179,16 +199,22 @@ def parsed_json(text: bytes) -> dict[str, Any]:
 
 def header_bytes(tensors: Iterable[StoredTensor], metadata: Mapping[str, str]) -> bytes:
     """The header of a file with these tensors one after the other, wherever they came from."""
-    header: dict[str, Any] = {METADATA_KEY: dict(metadata)} if metadata else {}
+    entries: dict[str, Any] = {}
+    carried: dict[str, str] = {}
     begin = 0
     for tensor in tensors:
         end = begin + tensor.size_bytes
-        header[tensor.name] = {
-            "dtype": tensor.dtype,
+        is_carried = tensor.dtype in CARRIED_DTYPES
+        if is_carried:
+            carried[tensor.name] = tensor.dtype
+        entries[tensor.name] = {
+            "dtype": _CARRIER if is_carried else tensor.dtype,
             "shape": list(tensor.shape),
             "data_offsets": [begin, end],
         }
         begin = end
+    named = dict(metadata) | ({DTYPES_KEY: json.dumps(carried)} if carried else {})
+    header = ({METADATA_KEY: named} if named else {}) | entries
     text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     text += b" " * (-len(text) % _ALIGNMENT_BYTES)
     return len(text).to_bytes(_LENGTH_BYTES, "little") + text
@@ -197,6 +223,24 @@ def header_bytes(tensors: Iterable[StoredTensor], metadata: Mapping[str, str]) -
 def cut_short(name: str) -> CheckpointError:
     """The error of a file that became shorter after its header was read."""
     return CheckpointError(f"the file was cut short while tensor {name!r} was read")
+
+
+def _carried(header: Mapping[str, Any], text: str) -> dict[str, Any]:
+    """The entries of a header whose dtypes the metadata names, with these.
+
+    Raises:
+        ValueError: no JSON of names of dtypes, or one that is not of a tensor of bytes.
+        RecursionError: it is nested too deeply.
+    """
+    found: dict[str, Any] = {}
+    for name, dtype in parsed_json(text.encode()).items():
+        if not isinstance(dtype, str) or dtype not in CARRIED_DTYPES:
+            known = ", ".join(sorted(CARRIED_DTYPES))
+            raise ValueError(f"{name!r} is said to be {dtype!r}; known: {known}")
+        if name not in header or header[name]["dtype"] != _CARRIER:
+            raise ValueError(f"{name!r} is said to be {dtype}, and is no tensor of {_CARRIER}")
+        found[name] = {**header[name], "dtype": dtype}
+    return found
 
 
 def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
