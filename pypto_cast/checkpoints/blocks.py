@@ -13,10 +13,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from pypto_cast.cast.cast_report import CastReport, Reporter
 from pypto_cast.checkpoints.casting import CheckpointCast, Item, Job, Outcome, Part
@@ -267,7 +266,7 @@ class _Run:
             )
             return
         for scales in scale_blocks(job, self._ranges):
-            data: npt.NDArray[Any] = scales.scale
+            data = scales.stored
             if item.part is Part.ZERO_POINT and scales.zero_point is not None:
                 data = scales.zero_point.astype(np.int8)
             codes = data.reshape(-1).view(f"u{data.itemsize}")

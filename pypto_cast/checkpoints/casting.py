@@ -16,6 +16,7 @@ from ascend_kernels.matrix import MATRIX, UnsupportedCastError
 from ascend_kernels.program import conversions as conversions_of
 from pypto_cast.cast.cast_plan import CastPlan, plan_cast, resolve_cast
 from pypto_cast.cast.cast_report import CastReport
+from pypto_cast.checkpoints.code_formats import CodeFormat
 from pypto_cast.checkpoints.reading import Histogram
 from pypto_cast.checkpoints.scales import CODED_DTYPES, Quantizing
 from pypto_cast.checkpoints.stored import (
@@ -221,21 +222,24 @@ class Job:
         if self.quantizing is None:
             return (whole,)
         shape = self.quantizing.scale_shape(self.stored.shape)
-        parts = [(Part.SCALE, "F32", 4)]
+        codes = self.quantizing.codes
+        parts = {Part.SCALE: codes.stored_scale}
         if not self.quantizing.symmetric:
-            parts.append((Part.ZERO_POINT, "I8", 1))
+            parts[Part.ZERO_POINT] = codes.dtype
         scales = [
-            dataclasses.replace(
-                self.result,
-                name=self.result.name + part.value,
-                dtype=dtype,
-                shape=shape,
-                size_bytes=math.prod(shape) * width,
+            Item(
+                job=self,
+                part=part,
+                tensor=_as(
+                    dataclasses.replace(
+                        self.result, name=self.stored.name + part.value, shape=shape
+                    ),
+                    dtype,
+                ),
             )
-            for part, dtype, width in parts
+            for part, dtype in parts.items()
         ]
-        added = zip(parts, scales, strict=True)
-        return (*(Item(job=self, part=part, tensor=one) for (part, *_), one in added), whole)
+        return (*scales, whole)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,7 +322,7 @@ def plan_checkpoint(
         mode: how to round.
         satmode: what to do with integers out of range.
         tile_shapes: at most one for each number of dimensions; the planner chooses the others.
-        quantizing: tensors of its dimensions become INT8 codes with scales before any target.
+        quantizing: tensors of its dimensions become codes with scales before any target.
 
     Raises:
         UnsupportedCastError: A2/A3 converts nothing that safetensors stores to a target.
@@ -356,12 +360,11 @@ def plan_checkpoint(
         if quantizing is not None:
             uncoded = reason or quantizing.refusal(stored) or _out_of_bounds(stored)
             if not uncoded:
-                coded = _as(stored, DataType.DT_INT8)
                 return Job(
                     stored=stored,
-                    result=coded,
+                    result=_coded(stored, quantizing.codes),
                     shape=shape,
-                    dst=DataType.DT_INT8,
+                    dst=quantizing.codes.dtype,
                     quantizing=quantizing,
                 )
         dst = choice.target(stored.name)
@@ -398,10 +401,11 @@ def plan_checkpoint(
     if (name := twice(names)) is not None:
         raise ValueError(f"two tensors of the output would be named {name!r}")
     is_scaled = any(job.quantizing is not None for job in jobs)
-    if quantizing is not None and is_scaled and not quantizing.is_by_rows:
+    if quantizing is not None and is_scaled and not quantizing.is_known:
         text = (
-            "compressed-tensors knows one scale for each row of a matrix (--axis 0); other scales "
-            "are written beside the codes, without its quantization_config"
+            "compressed-tensors knows one scale for each row of a matrix (--axis 0), for all of it "
+            "or for a square; other scales are written beside the codes, without its "
+            "quantization_config"
         )
         warnings.warn(text, UnreadLayoutWarning, stacklevel=2)
     choice.warn_unused([tensor.name for tensor in checkpoint.tensors])
@@ -471,6 +475,15 @@ def _as(stored: StoredTensor, dtype: DataType) -> StoredTensor:
     return dataclasses.replace(
         stored, dtype=STORED_NAMES[dtype], size_bytes=size_bytes, is_swapped=False
     )
+
+
+def _coded(stored: StoredTensor, codes: CodeFormat) -> StoredTensor:
+    """The codes of a tensor, those that share a byte as UINT8 of a last axis that is shorter."""
+    if codes.per_byte == 1:
+        return _as(stored, codes.dtype)
+    shape = (*stored.shape[:-1], stored.shape[-1] // codes.per_byte)
+    packed = dataclasses.replace(stored, name=stored.name + codes.suffix, shape=shape)
+    return _as(packed, DataType.DT_UINT8)
 
 
 def _out_of_bounds(stored: StoredTensor) -> str:

@@ -195,8 +195,7 @@ def _title(work: CheckpointCast) -> str:
         for t in work.choice.targets
     ]
     if work.quantizing is not None:
-        kind = "symmetric" if work.quantizing.symmetric else "asymmetric"
-        targets.insert(0, f"INT8 with {kind} scales along axis {work.quantizing.axis}")
+        targets.insert(0, work.quantizing.described)
     is_default = work.mode is CastMode.CAST_NONE
     mode = "default modes" if is_default else f"{work.mode.name} where a pair has it"
     title = f"{work.checkpoint.path} -> {', '.join(targets)}, {mode}"
@@ -298,8 +297,12 @@ def _open_codes(cast: Sequence[Outcome]) -> tuple[Fact, ...]:
         return ()
     left = sum(outcome.uncertain or 0 for outcome in scaled)
     elems = sum(outcome.job.stored.elems for outcome in scaled)
-    text = f"{elems:,} in INT8, of which {left:,} may differ on a device: its division is known to"
-    return (said("codes", f"{text} 1 ulp"),)
+    codes = sorted({str(outcome.job.dst.format) for outcome in scaled if outcome.job.dst})
+    text = (
+        f"{elems:,} in {', '.join(codes)}, of which {left:,} may differ on a device: its division "
+        "is known to 1 ulp"
+    )
+    return (said("codes", text),)
 
 
 def _tensor_document(outcome: Outcome) -> dict[str, Any]:

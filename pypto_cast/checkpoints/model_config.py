@@ -1,10 +1,11 @@
 """A model's config.json after its weights changed: their dtype, and how codes become weights.
 
-INT8 weights have the layout of the package compressed-tensors, format `int-quantized`. Beside the
-codes `X.weight` (INT8) stand `X.weight_scale`, [rows, 1] for a scale a row, and with zero points
-`X.weight_zero_point` (INT8) of the same shape; the weight is (code - zero point) * scale.
-`quantization_config` says which modules have them. Its convention knows scales of rows alone
-("channel"); others are written in the same way, without that entry.
+Codes have the layouts of the package compressed-tensors, which `code_formats` names. Beside the
+codes `X.weight` stand `X.weight_scale`, [rows, 1] for a scale a row, and with zero points
+`X.weight_zero_point` of the same shape; the weight is (code - zero point) * scale. Two codes of
+FP4 share a byte of `X.weight_packed`, the first in the low bits; the scales of MX are bytes, the
+exponent with 127 added. `quantization_config` says which modules have them. Of the scales of
+channels its convention knows those of rows alone; others are written likewise, without that entry.
 
 Source: compressed-tensors, `compressors` and `quantization` (QuantizationConfig, QuantizationArgs).
 """
@@ -16,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from pypto_cast.checkpoints.casting import Job
+from pypto_cast.checkpoints.code_formats import BLOCK_ELEMS
 from pypto_cast.checkpoints.scales import Quantizing
 from pypto_cast.dtypes.data_types import ROWS
 from simulator.numbers.formats import FloatFormat
@@ -27,19 +29,19 @@ def quantization_config(jobs: Iterable[Job], quantizing: Quantizing) -> dict[str
     """The entry of a model's config.json; its targets name the modules, one by one."""
     modules = [job.stored.name.removesuffix(_WEIGHT) for job in jobs if job.quantizing is not None]
     weights = {
-        "num_bits": 8,
-        "type": "int",
+        **quantizing.codes.arguments,
         "symmetric": quantizing.symmetric,
-        "strategy": "channel",
+        "strategy": quantizing.strategy,
         "dynamic": False,
     }
+    if quantizing.is_by_blocks:
+        weights["block_structure"] = [BLOCK_ELEMS, BLOCK_ELEMS]
+    layout = quantizing.codes.layout
     return {
         "quant_method": "compressed-tensors",
-        "format": "int-quantized",
+        "format": layout,
         "quantization_status": "compressed",
-        "config_groups": {
-            "group_0": {"targets": modules, "weights": weights, "format": "int-quantized"}
-        },
+        "config_groups": {"group_0": {"targets": modules, "weights": weights, "format": layout}},
         "ignore": [],
     }
 

@@ -259,7 +259,7 @@ def _documents(work: CheckpointCast, files: Mapping[str, TensorFile]) -> dict[st
                 f"{path} is no JSON, so it cannot be told what the weights now are: {error}"
             ) from error
     scaled = work.quantizing if any(job.quantizing for job in work.jobs) else None
-    if scaled is not None and not scaled.is_by_rows:
+    if scaled is not None and not scaled.is_known:
         scaled = None
     config = updated_config(before, work.jobs, scaled)
     if config != before:
@@ -271,7 +271,14 @@ def _unstorable(plan: OutputPlan) -> Iterator[str]:
     """Reasons of tensors that the kind of the output cannot hold."""
     jobs = plan.work.jobs
     if plan.kind is Kind.TORCH:
-        added = {job.stored.name: [x.part.value for x in job.results[:-1]] for job in jobs}
+        added = {
+            job.stored.name: [
+                item.tensor.name.removeprefix(job.stored.name)
+                for item in job.results
+                if item.tensor.name != job.stored.name
+            ]
+            for job in jobs
+        }
         yield from misplaced(plan.work.checkpoint, added)
     if not plan.files:
         for job in jobs:

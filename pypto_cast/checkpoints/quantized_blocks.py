@@ -7,16 +7,18 @@ those behind. A block is a part of it that lies in one stretch, of few elements,
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO, Final
+from typing import IO, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.cast.cast_report import CastReport, Worst
 from pypto_cast.checkpoints.casting import Job, Outcome
+from pypto_cast.checkpoints.code_formats import BLOCK_ELEMS, STRATEGIES
 from pypto_cast.checkpoints.reading import Bytes, Reader, exponents, native_codes
 from pypto_cast.checkpoints.scales import (
     Floats,
@@ -25,10 +27,12 @@ from pypto_cast.checkpoints.scales import (
     bounded_extremes,
     codes_of,
     extremes,
+    last_places,
     restored,
     scales_of,
     widened,
 )
+from simulator.machine.memory import packed
 from tiling.grid import Shape
 
 _BLOCK_ELEMS: Final = 1 << 15
@@ -64,15 +68,19 @@ class _Box:
 
 
 @dataclass(frozen=True, slots=True)
-class _Layout:
+class _Band:
+    """Elements that lie in one stretch as [outer, channels, inner]; no other band has its channels.
+
+    Attributes:
+        start: the first of them, in row-major order of the tensor.
+        first_channel: the first channel.
+    """
+
+    start: int
+    first_channel: int
     outer: int
     channels: int
     inner: int
-
-    @staticmethod
-    def of(shape: Shape, axis: int) -> _Layout:
-        axis %= len(shape)
-        return _Layout(math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :]))
 
     def boxes(self, elems: int, *, whole_channels: bool = False) -> Iterator[_Box]:
         """All elements in order, so many at a time or fewer; or whole channels, at least one."""
@@ -86,11 +94,25 @@ class _Layout:
                 at = (*outer, first, *(0,) * (2 - axis))
                 count = min(step, counts[axis] - first)
                 yield _Box(
-                    start=(at[0] * self.channels + at[1]) * self.inner + at[2],
-                    first_channel=at[1],
+                    start=self.start + (at[0] * self.channels + at[1]) * self.inner + at[2],
+                    first_channel=self.first_channel + at[1],
                     shape=(*(1,) * axis, count, *counts[axis + 1 :]),
                     is_first=at[0] == at[2] == 0,
                 )
+
+
+def _bands(shape: Shape, quantizing: Quantizing) -> Iterator[_Band]:
+    """The bands of a tensor: rows of squares of a matrix, and else the tensor as one."""
+    if quantizing.is_by_blocks:
+        rows, columns = shape
+        across = columns // BLOCK_ELEMS
+        for number, row in enumerate(range(0, rows, BLOCK_ELEMS)):
+            high = min(BLOCK_ELEMS, rows - row)
+            yield _Band(row * columns, number * across, high, across, BLOCK_ELEMS)
+        return
+    channels = math.prod(quantizing.scale_shape(shape))
+    before = math.prod(shape[: quantizing.axis % len(shape)]) if quantizing.has_channels else 1
+    yield _Band(0, 0, before, channels, math.prod(shape) // (before * channels))
 
 
 class ChannelRanges:
@@ -117,26 +139,15 @@ class ChannelRanges:
         """
         place = self._found.get(job.stored.name)
         if place is None:
-            place, self._size_bytes = self._size_bytes, self._size_bytes + 8 * _layout(job).channels
+            place, self._size_bytes = self._size_bytes, self._size_bytes + 8 * _channels(job)
             self._find(job, place)
             self._found[job.stored.name] = place
         return scales_of(*self._kept(place, channels), job.quantizing or Quantizing())
 
     def _find(self, job: Job, place: int) -> None:
         quantizing = job.quantizing or Quantizing()
-        layout, elems = _layout(job), _BLOCK_ELEMS
-        if quantizing.needs_whole_channels:
-            needed = layout.inner if layout.outer == 1 else job.stored.elems
-            if needed * _WORK_BYTES > self._memory_bytes:
-                raise ValueError(
-                    f"tensor {job.stored.name!r}: scales by {quantizing.rule} need "
-                    f"{needed * _WORK_BYTES:,} B for whole channels; --memory allows "
-                    f"{self._memory_bytes:,} B, and --scale absmax needs less"
-                )
-            if layout.outer > 1:
-                elems = needed
         whole = quantizing.needs_whole_channels
-        for box in layout.boxes(elems, whole_channels=whole):
+        for box in self._boxes(job, quantizing):
             values = _read(job, self._source, box)
             if not np.isfinite(values).all():
                 raise ValueError(
@@ -144,7 +155,7 @@ class ChannelRanges:
                     f"--exclude {job.stored.name!r} leaves it as it is"
                 )
             if whole:
-                of_axis = dataclasses.replace(quantizing, axis=1)
+                of_axis = dataclasses.replace(quantizing, strategy=STRATEGIES[0], axis=1)
                 low, high = bounded_extremes(values, of_axis)
             else:
                 low, high = extremes(values, 1)
@@ -153,6 +164,23 @@ class ChannelRanges:
                 low, high = np.minimum(low, least), np.maximum(high, most)
             self._ends.seek(place + 8 * box.first_channel)
             self._ends.write(np.stack([low, high], axis=-1).tobytes())
+
+    def _boxes(self, job: Job, quantizing: Quantizing) -> Iterator[_Box]:
+        """The parts whose ends are looked for: of whole channels, where the rule needs them."""
+        whole = quantizing.needs_whole_channels
+        for band in _bands(job.stored.shape, quantizing):
+            elems = _BLOCK_ELEMS
+            if whole:
+                needed = band.inner * (1 if band.outer == 1 else band.outer * band.channels)
+                if needed * _WORK_BYTES > self._memory_bytes:
+                    raise ValueError(
+                        f"tensor {job.stored.name!r}: scales by {quantizing.rule} need "
+                        f"{needed * _WORK_BYTES:,} B for whole channels; --memory allows "
+                        f"{self._memory_bytes:,} B, and --scale absmax needs less"
+                    )
+                if band.outer > 1:
+                    elems = needed
+            yield from band.boxes(elems, whole_channels=whole)
 
     def _kept(self, place: int, channels: slice) -> tuple[Floats, Floats]:
         self._ends.seek(place + 8 * channels.start)
@@ -163,7 +191,7 @@ class ChannelRanges:
 
 def scale_blocks(job: Job, ranges: ChannelRanges) -> Iterator[Scales]:
     """The scales of a tensor, some after others."""
-    count = _layout(job).channels
+    count = _channels(job)
     for first in range(0, count, _BLOCK_ELEMS):
         yield ranges.scales(job, slice(first, min(first + _BLOCK_ELEMS, count)))
 
@@ -172,7 +200,8 @@ def quantized_blocks(
     job: Job, ranges: ChannelRanges, source: Reader, *, with_report: bool, with_histogram: bool
 ) -> Iterator[tuple[Bytes, Outcome]]:
     """The codes of a tensor, a block after another, with the findings on each."""
-    for box in _layout(job).boxes(_BLOCK_ELEMS):
+    bands = _bands(job.stored.shape, job.quantizing or Quantizing())
+    for box in itertools.chain.from_iterable(band.boxes(_BLOCK_ELEMS) for band in bands):
         scales = ranges.scales(job, box.channels)
         values = _read(job, source, box)
         found = codes_of(values, scales)
@@ -182,13 +211,14 @@ def quantized_blocks(
         if with_histogram:
             histogram = exponents(values)
         yield (
-            found.values.reshape(-1).view(np.uint8),
+            packed(found.values.reshape(-1).view(np.uint8), scales.codes.dtype.number_format),
             Outcome(job=job, report=report, uncertain=found.uncertain, histogram=histogram),
         )
 
 
-def _layout(job: Job) -> _Layout:
-    return _Layout.of(job.stored.shape, (job.quantizing or Quantizing()).axis)
+def _channels(job: Job) -> int:
+    """The number of scales of a tensor."""
+    return math.prod((job.quantizing or Quantizing()).scale_shape(job.stored.shape))
 
 
 def _read(job: Job, source: Reader, box: _Box) -> Floats:
@@ -204,16 +234,17 @@ def _read(job: Job, source: Reader, box: _Box) -> Floats:
 def _report(
     job: Job,
     values: Floats,
-    codes: npt.NDArray[np.int8],
+    codes: npt.NDArray[Any],
     scales: Scales,
     clamped: int,
     start: int,
 ) -> CastReport:
-    """Compares weights and codes; a last place is the scale, and clamped codes overflow."""
+    """Compares weights and codes; a last place is that of the code, and clamped codes overflow."""
     after = restored(codes, scales).astype(np.float64)
     before = values.astype(np.float64)
     error = np.abs(after - before)
-    ulp = error / scales.scale
+    places = last_places(codes.astype(np.float32), scales.codes)
+    ulp = np.ldexp(error / scales.scale, -places.astype(np.int32))
     position = int(ulp.argmax())
     at = np.unravel_index(position, values.shape)
     index = tuple(int(i) for i in np.unravel_index(start + position, job.stored.shape))

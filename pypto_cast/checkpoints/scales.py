@@ -1,21 +1,21 @@
-"""INT8 codes of weights: the scale of each channel, the codes, and the codes left open.
+"""Codes of weights: the scale of each channel, the codes, and the codes left open.
 
-    scale, symmetric:    s = c / 127,          z = 0          c: the largest magnitude to hold
+    scale, symmetric:    s = c / high,         z = 0          c: the largest magnitude to hold
     scale, asymmetric:   s = (h - l) / 255,    z = RINT(-128 - l / s)    l <= 0 <= h
-    code:                FP32 quotient x / s, plus z in FP32, then FP32 -> INT32 by RINT -> FP16 ->
-                         INT8, clamped to -128..127, each as A2/A3 casts it
+    scale, MX:           s = 2 ** (floor(log2(c)) - floor(log2(high))), no further than E8M0 goes
+    code:                FP32 quotient x / s, plus z in FP32, clamped to low..high, then the casts
+                         of `code_formats`, as the chip of the context casts
 
 `absmax` takes the extremes for c, or l and h; `percentile:99.9` what 99.9 % of the magnitudes do
 not exceed; `mse` of 80 shortenings of the extremes that with the least sum of squared errors.
 
 The device divides within a bound and not to the last bit (`simulator.arithmetic`), so the code of a
-quotient near the middle between two integers is open; such codes are counted.
+quotient near the middle between two codes is open; such codes are counted. A quotient by a power of
+two is exact. A channel of zeros has the scale 1, of MX the least one.
 """
 
 from __future__ import annotations
 
-import functools
-import itertools
 import math
 from dataclasses import dataclass
 from typing import Any, Final
@@ -23,22 +23,24 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ascend_kernels.program import conversions as conversions_of
-from pypto_cast.cast.cast_plan import resolve_cast
+from pypto_cast.checkpoints.code_formats import (
+    BLOCK_ELEMS,
+    CODE_FORMATS,
+    STRATEGIES,
+    CodeFormat,
+)
 from pypto_cast.checkpoints.stored import DTYPES, StoredTensor
-from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
 from pypto_cast.report.text_format import plural
 from simulator import arithmetic
-from simulator.numbers.convert import Conversion
-from simulator.numbers.formats import FP32, FloatFormat
+from simulator.numbers.formats import FP32, FloatFormat, IntFormat
 from tiling.grid import Shape
 
 Floats = npt.NDArray[np.float32]
-_MAX_CODE: Final = 127
-_MIN_CODE: Final = -128
-_ROUTE: Final = (DataType.DT_FP32, DataType.DT_INT32, DataType.DT_FP16, DataType.DT_INT8)
+_ASYMMETRIC_CODES: Final = 255
 _LEAST_SCALE: Final = np.float32(2.0**-126)
 """A scale is a normal number, so that no quotient of a weight by its scale exceeds the range."""
+_LEAST_EXPONENT: Final = -127
+"""Of E8M0, whose greatest is 127."""
 _SHORTENINGS: Final = tuple(1 - step / 100 for step in range(80))
 CODED_DTYPES: Final = tuple(
     name for name, dtype in DTYPES.items() if isinstance(dtype.format, FloatFormat)
@@ -51,6 +53,8 @@ class Quantizing:
     """The rule by which scales come about.
 
     Attributes:
+        codes: their format.
+        strategy: one of `STRATEGIES`: the elements that share a scale, unless the format says it.
         axis: the channels lie along it; -1 is the last one.
         rule: "absmax", "percentile" or "mse".
         percent: of "percentile".
@@ -58,6 +62,8 @@ class Quantizing:
         dims: numbers of dimensions of the tensors that become codes.
     """
 
+    codes: CodeFormat = CODE_FORMATS["int8"]
+    strategy: str = STRATEGIES[0]
     axis: int = 0
     rule: str = "absmax"
     percent: float = 100.0
@@ -68,12 +74,46 @@ class Quantizing:
         """The reason why a tensor does not become codes; empty if it does."""
         rank = len(stored.shape)
         if stored.dtype not in CODED_DTYPES:
-            return f"{stored.dtype_in_words} has no INT8 codes"
+            return f"{stored.dtype_in_words} has no {self.codes.dtype.format} codes"
         if rank not in self.dims:
             return f"{plural(rank, 'dimension')}, and --dims takes {self.dims_text}"
         if not self.has_axis(rank):
             return f"no axis {self.axis}"
+        if self.is_by_blocks and rank != 2:
+            return f"{plural(rank, 'dimension')}, and blocks are of matrices"
+        if stored.shape[-1] % self.shared_elems:
+            return (
+                f"{stored.shape[-1]} elements along the last axis are no multiple of the "
+                f"{self.shared_elems} that share a scale"
+            )
         return "stored by columns, which no scales are computed of" if stored.is_fortran else ""
+
+    @property
+    def has_channels(self) -> bool:
+        """A scale is of an index along an axis."""
+        return self.strategy == STRATEGIES[0]
+
+    @property
+    def is_by_blocks(self) -> bool:
+        """A scale is of a square of a matrix."""
+        return self.strategy == "block"
+
+    @property
+    def shared_elems(self) -> int:
+        """The last axis is a multiple of so many."""
+        return self.codes.group_elems or (BLOCK_ELEMS if self.is_by_blocks else 1)
+
+    @property
+    def described(self) -> str:
+        """`INT8 with symmetric scales along axis 0`."""
+        zero = f"{'' if self.symmetric else 'a'}symmetric "
+        where = {
+            "channel": f"{zero}scales along axis {self.axis}",
+            "tensor": f"a {zero}scale for each tensor",
+            "block": f"{zero}scales of {BLOCK_ELEMS} x {BLOCK_ELEMS} elements",
+            "group": f"scales of {self.codes.group_elems} elements",
+        }
+        return f"{self.codes.dtype.format} with {where[self.strategy]}"
 
     @property
     def dims_text(self) -> str:
@@ -85,14 +125,20 @@ class Quantizing:
         return -rank <= self.axis < rank
 
     def scale_shape(self, shape: Shape) -> Shape:
-        """The shape of the scales, with 1 along the axes that share one."""
+        """The shape of the scales, with 1 along the axes whose elements share one."""
+        if self.strategy == "tensor":
+            return (1,)
+        if self.strategy == "block":
+            return -(-shape[0] // BLOCK_ELEMS), shape[1] // BLOCK_ELEMS
+        if self.strategy == "group":
+            return (*shape[:-1], shape[-1] // self.codes.group_elems)
         axis = self.axis % len(shape)
         return tuple(extent if k == axis else 1 for k, extent in enumerate(shape))
 
     @property
-    def is_by_rows(self) -> bool:
-        """Has the scales that the layout knows: one a row of a matrix."""
-        return self.dims == (2,) and self.axis in (0, -2)
+    def is_known(self) -> bool:
+        """Has the scales that the layout knows: of matrices, and of channels one a row."""
+        return self.dims == (2,) and (self.strategy != "channel" or self.axis in (0, -2))
 
     @property
     def needs_whole_channels(self) -> bool:
@@ -101,23 +147,40 @@ class Quantizing:
 
 
 def quantizing_of(
-    dtype: str,
+    codes: str,
     axis: int = 0,
     scale: str = "absmax",
     *,
+    strategy: str = STRATEGIES[0],
     symmetric: bool = True,
     dims: tuple[int, ...] = (2,),
 ) -> Quantizing:
     """Read how scales are asked for: `absmax`, `percentile:99.9` or `mse`.
 
     Raises:
-        ValueError: another dtype than INT8, another scale, or no number of dimensions.
+        ValueError: codes, a scale or a strategy that there are not, zero points or another strategy
+            or axis where the codes have none, or no number of dimensions.
+        UnsupportedCastError: the chip of the context has not the casts of the codes.
     """
     for rank in dims:
         if rank < 1:
             raise ValueError(f"--dims is a number of dimensions, at least 1, not {rank}")
-    if dtype.lower().removeprefix("dt_") != "int8":
-        raise ValueError(f"--quantize makes int8 codes, not {dtype!r}")
+    chosen = CODE_FORMATS.get(codes.lower().removeprefix("dt_"))
+    if chosen is None:
+        raise ValueError(f"--quantize makes {', '.join(CODE_FORMATS)} codes, not {codes!r}")
+    if strategy not in STRATEGIES:
+        raise ValueError(f"--strategy is {', '.join(STRATEGIES)}, not {strategy!r}")
+    if not (symmetric or chosen.has_zero_points):
+        raise ValueError(f"{chosen.name} codes have no zero points; leave --asymmetric away")
+    if chosen.group_elems:
+        if strategy != STRATEGIES[0] or axis not in (0, -1):
+            raise ValueError(
+                f"{chosen.name} has a scale for each {chosen.group_elems} elements of the last "
+                "axis; leave --strategy and --axis away"
+            )
+        strategy = "group"
+    elif strategy != STRATEGIES[0] and axis:
+        raise ValueError(f"--axis {axis} is of channels; --strategy {strategy} has none")
     rule, colon, percent = scale.partition(":")
     try:
         share = float(percent) if colon else 100.0
@@ -126,22 +189,42 @@ def quantizing_of(
     known = rule == "percentile" if colon else rule in ("absmax", "mse")
     if not known or not 0 < share <= 100:
         raise ValueError(f"--scale is absmax, percentile:99.9 or mse, not {scale!r}")
-    return Quantizing(axis=axis, rule=rule, percent=share, symmetric=symmetric, dims=dims)
+    if chosen.is_mx and rule != "absmax":
+        raise ValueError(f"{chosen.name} has scales by absmax alone, not by {rule}")
+    chosen.conversions()
+    return Quantizing(
+        codes=chosen,
+        strategy=strategy,
+        axis=-1 if chosen.group_elems else axis,
+        rule=rule,
+        percent=share,
+        symmetric=symmetric,
+        dims=dims,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scales:
     """Scales and zero points of one tensor, in the shape that broadcasts over it."""
 
+    codes: CodeFormat
     scale: Floats
-    zero_point: Floats | None
+    zero_point: Floats | None = None
+
+    @property
+    def stored(self) -> npt.NDArray[Any]:
+        """The scales as a file has them: of MX the exponents with 127 added, a byte each."""
+        if not self.codes.is_mx:
+            return self.scale
+        _, exponents = np.frexp(self.scale)
+        return (exponents - 1 - _LEAST_EXPONENT).astype(np.uint8)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Codes:
-    """INT8 codes, the number of them that A2/A3's division leaves open, and their values."""
+    """Codes in numpy's dtype of their format, and how many the device's division leaves open."""
 
-    values: npt.NDArray[np.int8]
+    values: npt.NDArray[Any]
     uncertain: int
     clamped: int
 
@@ -164,13 +247,16 @@ def bounded_extremes(values: Floats, quantizing: Quantizing) -> tuple[Floats, Fl
 
 def scales_of(low: Floats, high: Floats, quantizing: Quantizing) -> Scales:
     """Scales and zero points of channels with these ends; computed in FP32."""
+    codes = quantizing.codes
+    if codes.is_mx:
+        return Scales(codes=codes, scale=_power_of_two(np.maximum(-low, high), codes.high))
     if quantizing.symmetric:
-        return Scales(scale=_usable(np.maximum(-low, high), _MAX_CODE), zero_point=None)
+        return Scales(codes=codes, scale=_usable(np.maximum(-low, high), codes.high))
     low, high = np.minimum(low, 0), np.maximum(high, 0)
     # Halves first: the difference of the ends may exceed FP32.
-    scale = _usable(high / 2 - low / 2, (_MAX_CODE - _MIN_CODE) / 2)
-    zero = np.clip(np.rint(_MIN_CODE - low / scale), _MIN_CODE, _MAX_CODE)
-    return Scales(scale=scale, zero_point=zero.astype(np.float32))
+    scale = _usable(high / 2 - low / 2, _ASYMMETRIC_CODES / 2)
+    zero = np.clip(np.rint(codes.low - low / scale), codes.low, codes.high)
+    return Scales(codes=codes, scale=scale, zero_point=zero.astype(np.float32))
 
 
 def codes_of(values: Floats, scales: Scales) -> Codes:
@@ -180,40 +266,38 @@ def codes_of(values: Floats, scales: Scales) -> Codes:
         values: any shape; NaN and infinity are not among them.
         scales: of a shape that broadcasts.
     """
-    operands = [
-        arithmetic.Enclosure(values=values),
-        arithmetic.Enclosure(values=np.broadcast_to(scales.scale, values.shape)),
-    ]
-    quotient = arithmetic.evaluate(arithmetic.OPERATIONS["div"], operands, FP32)
+    codes = scales.codes
+    quotient = arithmetic.Enclosure(values=values)
+
+    def applied(name: str, *operands: Floats | np.float32) -> arithmetic.Enclosure:
+        others = (np.broadcast_to(one, values.shape) for one in operands)
+        enclosed = [quotient, *(arithmetic.Enclosure(values=one) for one in others)]
+        return arithmetic.evaluate(arithmetic.OPERATIONS[name], enclosed, FP32)
+
+    # The reciprocal of a power of two is exact, and so is the product with it.
+    inverse = np.reciprocal(scales.scale)
+    quotient = applied("mul", inverse) if codes.is_mx else applied("div", scales.scale)
     if scales.zero_point is not None:
-        zero = arithmetic.Enclosure(values=np.broadcast_to(scales.zero_point, values.shape))
-        quotient = arithmetic.evaluate(arithmetic.OPERATIONS["add"], [quotient, zero], FP32)
-    found = arithmetic.cast(route(), quotient)
-    codes = found.values.reshape(values.shape)
-    rounded = np.rint(quotient.values)
+        quotient = applied("add", scales.zero_point)
+    rounded = quotient.values
+    if isinstance(codes.dtype.format, IntFormat):
+        rounded = np.rint(rounded)  # what the cast clamps
+    clamped = int(np.count_nonzero((rounded < codes.low) | (rounded > codes.high)))
+    quotient = applied("clip", np.float32(codes.low), np.float32(codes.high))
+    found = arithmetic.cast(codes.conversions(), quotient)
     return Codes(
-        values=codes,
-        uncertain=codes.size - int(np.count_nonzero(found.certain())),
-        clamped=int(np.count_nonzero((rounded < _MIN_CODE) | (rounded > _MAX_CODE))),
+        values=found.values.reshape(values.shape),
+        uncertain=values.size - int(np.count_nonzero(found.certain())),
+        clamped=clamped,
     )
 
 
-def restored(codes: npt.NDArray[np.int8], scales: Scales) -> Floats:
+def restored(codes: npt.NDArray[Any], scales: Scales) -> Floats:
     """The numbers that codes stand for: (code - zero point) * scale, in FP32."""
     wide = codes.astype(np.float32)
     if scales.zero_point is not None:
         wide = wide - scales.zero_point
     return wide * scales.scale
-
-
-@functools.cache
-def route() -> tuple[Conversion, ...]:
-    """FP32 -> INT32 by RINT -> FP16 -> INT8, clamped."""
-    steps: list[Conversion] = []
-    for src, dst in itertools.pairwise(_ROUTE):
-        resolution = resolve_cast(src, dst, CastMode.CAST_RINT, SaturationMode.ON)
-        steps += conversions_of(resolution)
-    return tuple(steps)
 
 
 def widened(stored: StoredTensor, values: npt.NDArray[np.generic]) -> Floats:
@@ -232,6 +316,15 @@ def _usable(extent: npt.NDArray[Any], codes: float) -> Floats:
     return usable.astype(np.float32)
 
 
+def _power_of_two(extent: Floats, high: float) -> Floats:
+    """The power of two by which an extent has the exponent of `high`, within E8M0."""
+    _, exponents = np.frexp(extent)
+    _, of_high = math.frexp(high)
+    apart = np.where(extent == 0, _LEAST_EXPONENT, exponents - of_high)
+    within = np.clip(apart, _LEAST_EXPONENT, -_LEAST_EXPONENT).astype(np.int32)
+    return np.asarray(np.ldexp(np.float32(1), within), np.float32)
+
+
 def _percentiles(values: Floats, quantizing: Quantizing) -> tuple[Floats, Floats]:
     others = tuple(k for k in range(values.ndim) if k != quantizing.axis % values.ndim)
     upper, lower = quantizing.percent, 100 - quantizing.percent
@@ -247,6 +340,22 @@ def _percentile(values: Floats, percent: float, axes: tuple[int, ...]) -> Floats
     return np.asarray(found, np.float32)
 
 
+def _rounded(quotients: Floats, codes: CodeFormat) -> Floats:
+    """The numbers of the codes of quotients, by arithmetic of numpy alone."""
+    within = np.clip(quotients, codes.low, codes.high)
+    last_place = np.ldexp(np.float32(1), last_places(within, codes).astype(np.int32))
+    return np.asarray(np.rint(within / last_place) * last_place, np.float32)
+
+
+def last_places(numbers: Floats, codes: CodeFormat) -> npt.NDArray[np.int64]:
+    """The exponents of the last places of numbers in the format of codes."""
+    fmt = codes.dtype.number_format
+    if isinstance(fmt, IntFormat):
+        return np.zeros(numbers.shape, np.int64)
+    _, exponents = np.frexp(numbers)
+    return fmt.quanta(exponents - 1)
+
+
 def _least_error(
     values: Floats, low: Floats, high: Floats, quantizing: Quantizing
 ) -> tuple[Floats, Floats]:
@@ -257,8 +366,8 @@ def _least_error(
         shorter = low * np.float32(share), high * np.float32(share)
         scales = scales_of(*shorter, quantizing)
         zero = np.float32(0) if scales.zero_point is None else scales.zero_point
-        codes = np.clip(np.rint(values / scales.scale + zero), _MIN_CODE, _MAX_CODE)
-        held = (codes - zero).astype(np.float64) * scales.scale
+        held = _rounded(values / scales.scale + zero, quantizing.codes) - zero
+        held = held.astype(np.float64) * scales.scale
         error = np.square(held - values)
         total = error.sum(axis=others, keepdims=True)
         better = total < best

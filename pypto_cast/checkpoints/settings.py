@@ -7,7 +7,8 @@ keep_fp32 = ["norm|router"]
 mode = "CAST_NONE"
 satmode = "ON"
 tile = ["64,128"]
-quantize = "int8"
+quantize = "int8"                       # fp8, mxfp8, mxfp4
+strategy = "channel"                    # tensor, block
 axis = 0
 scale = "absmax"                        # percentile:99.9, mse
 symmetric = true
@@ -27,6 +28,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pypto_cast.checkpoints.casting import CheckpointCast, choice_of, plan_checkpoint
+from pypto_cast.checkpoints.code_formats import STRATEGIES
 from pypto_cast.checkpoints.opening import open_checkpoint
 from pypto_cast.checkpoints.scales import quantizing_of
 from pypto_cast.dtypes.names import mode_named, satmode_named
@@ -54,6 +56,7 @@ class Settings:
     satmode: str = "ON"
     tile: tuple[str, ...] = ()
     quantize: str = ""
+    strategy: str = STRATEGIES[0]
     axis: int = 0
     scale: str = "absmax"
     symmetric: bool = True
@@ -68,7 +71,7 @@ SETTINGS: Final[Mapping[str, object]] = {one.name: one.default for one in fields
 """The default of each."""
 _NEEDING: Final = {
     "to": ("mode", "satmode", "tile"),
-    "quantize": ("axis", "scale", "symmetric", "dims"),
+    "quantize": ("strategy", "axis", "scale", "symmetric", "dims"),
 }
 """Settings of plain casts and of codes, by the one that asks for these."""
 
@@ -103,6 +106,7 @@ def planned_by(source: Path, settings: Settings) -> CheckpointCast:
             settings.quantize,
             settings.axis,
             settings.scale,
+            strategy=settings.strategy,
             symmetric=settings.symmetric,
             dims=settings.dims,
         )

@@ -94,12 +94,13 @@ def with_note(work: CheckpointCast, metadata: Mapping[str, str]) -> dict[str, st
     found = dict(metadata)
     if work.quantizing is not None:
         note["quantize"] = {
-            "dtype": "DT_INT8",
+            "dtype": work.quantizing.codes.dtype.name,
+            "strategy": work.quantizing.strategy,
             "axis": work.quantizing.axis,
             "scale": work.quantizing.rule,
             "symmetric": work.quantizing.symmetric,
         }
-        if work.quantizing.is_by_rows:
+        if work.quantizing.is_known:
             config = quantization_config(work.jobs, work.quantizing)
             found["quantization_config"] = json.dumps(config)
     return {**found, NOTE: json.dumps(note)}
@@ -151,7 +152,9 @@ def torch_sink(work: CheckpointCast, file: BinaryIO) -> Iterator[Sink]:
         origin = id(source.tensors[name]), item.part, item.tensor.dtype
         is_new = origin not in keys
         key = keys.setdefault(origin, str(len(keys)))
-        placed[name][item.part.value] = dataclasses.replace(item.tensor, shard=key)
+        placed[name][item.tensor.name.removeprefix(name)] = dataclasses.replace(
+            item.tensor, shard=key
+        )
         storages.close()
         return storages.enter_context(entries.storage(key)) if is_new else None
 

@@ -53,8 +53,8 @@ DTYPES: Final[Mapping[str, DataType]] = {
     and row.format in _CONVERTED
     and (row.safetensors is not None or row.bits == 8)
 }
-"""safetensors' names of the dtypes that casts of some family convert; of those of a byte that it has
-no name for the name of the format."""
+"""safetensors' names of the dtypes that casts of some family convert; of those of a byte that it
+has no name for the name of the format."""
 
 _SAFETENSORS: Final = frozenset(row.safetensors for row in ROWS if row.safetensors is not None)
 

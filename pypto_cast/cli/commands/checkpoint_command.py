@@ -61,7 +61,12 @@ def run_checkpoint(
         _Patterns, typer.Option(metavar="PATTERN", help="The same, as in 'norm|router'; repeat.")
     ] = None,
     quantize: Annotated[
-        str | None, typer.Option(metavar="int8", help="Make codes with a scale for each channel.")
+        str | None,
+        typer.Option(metavar="CODES", help="Make codes with scales: int8, fp8, mxfp8, mxfp4."),
+    ] = None,
+    strategy: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="A scale for each channel, tensor or block of 128x128."),
     ] = None,
     axis: Annotated[
         int | None, typer.Option(metavar="N", help="Axis of the channels; 0: one scale a row.")
