@@ -298,10 +298,11 @@ def _open_codes(cast: Sequence[Outcome]) -> tuple[Fact, ...]:
     left = sum(outcome.uncertain or 0 for outcome in scaled)
     elems = sum(outcome.job.stored.elems for outcome in scaled)
     codes = sorted({str(outcome.job.dst.format) for outcome in scaled if outcome.job.dst})
-    text = (
-        f"{elems:,} in {', '.join(codes)}, of which {left:,} may differ on a device: its division "
-        "is known to 1 ulp"
-    )
+    text = f"{elems:,} in {', '.join(codes)}, "
+    if all(outcome.job.quantizing and outcome.job.quantizing.codes.is_mx for outcome in scaled):
+        text += "none of which a division makes: the scales are powers of two"
+    else:
+        text += f"of which {left:,} may differ on a device: its division is known to 1 ulp"
     return (said("codes", text),)
 
 

@@ -91,7 +91,7 @@ class CodeFormat:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """How compressed-tensors' QuantizationArgs say it, but for the strategy."""
+        """The arguments of compressed-tensors' QuantizationArgs, but for the strategy."""
         of_codes = self.dtype.number_format
         kind = "int" if isinstance(of_codes, IntFormat) else "float"
         said: dict[str, Any] = {"num_bits": of_codes.bits, "type": kind}

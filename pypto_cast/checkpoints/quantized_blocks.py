@@ -30,6 +30,7 @@ from pypto_cast.checkpoints.scales import (
     last_places,
     restored,
     scales_of,
+    subnormals,
     widened,
 )
 from simulator.machine.memory import packed
@@ -243,7 +244,8 @@ def _report(
     after = restored(codes, scales).astype(np.float64)
     before = values.astype(np.float64)
     error = np.abs(after - before)
-    places = last_places(codes.astype(np.float32), scales.codes)
+    numbers = codes.astype(np.float32)
+    places = last_places(numbers, scales.codes)
     ulp = np.ldexp(error / scales.scale, -places.astype(np.int32))
     position = int(ulp.argmax())
     at = np.unravel_index(position, values.shape)
@@ -260,6 +262,7 @@ def _report(
     return CastReport(
         elems=values.size,
         overflows=clamped,
+        subnormals=subnormals(numbers, scales.codes),
         zeros=int(np.count_nonzero((after == 0) & nonzero)),
         inexact=inexact,
         compared=values.size,

@@ -279,9 +279,7 @@ def codes_of(values: Floats, scales: Scales) -> Codes:
     quotient = applied("mul", inverse) if codes.is_mx else applied("div", scales.scale)
     if scales.zero_point is not None:
         quotient = applied("add", scales.zero_point)
-    rounded = quotient.values
-    if isinstance(codes.dtype.format, IntFormat):
-        rounded = np.rint(rounded)  # what the cast clamps
+    rounded = _rounded(quotient.values, codes)
     clamped = int(np.count_nonzero((rounded < codes.low) | (rounded > codes.high)))
     quotient = applied("clip", np.float32(codes.low), np.float32(codes.high))
     found = arithmetic.cast(codes.conversions(), quotient)
@@ -341,10 +339,9 @@ def _percentile(values: Floats, percent: float, axes: tuple[int, ...]) -> Floats
 
 
 def _rounded(quotients: Floats, codes: CodeFormat) -> Floats:
-    """The numbers of the codes of quotients, by arithmetic of numpy alone."""
-    within = np.clip(quotients, codes.low, codes.high)
-    last_place = np.ldexp(np.float32(1), last_places(within, codes).astype(np.int32))
-    return np.asarray(np.rint(within / last_place) * last_place, np.float32)
+    """The nearest numbers that a format without bounds has, by arithmetic of numpy alone."""
+    last_place = np.ldexp(np.float32(1), last_places(quotients, codes).astype(np.int32))
+    return np.asarray(np.rint(quotients / last_place) * last_place, np.float32)
 
 
 def last_places(numbers: Floats, codes: CodeFormat) -> npt.NDArray[np.int64]:
@@ -354,6 +351,15 @@ def last_places(numbers: Floats, codes: CodeFormat) -> npt.NDArray[np.int64]:
         return np.zeros(numbers.shape, np.int64)
     _, exponents = np.frexp(numbers)
     return fmt.quanta(exponents - 1)
+
+
+def subnormals(numbers: Floats, codes: CodeFormat) -> int:
+    """The number of those that are subnormal in the format of codes; of integers none is."""
+    fmt = codes.dtype.number_format
+    if isinstance(fmt, IntFormat):
+        return 0
+    small = (numbers != 0) & (np.abs(numbers) < 2.0**fmt.emin)
+    return int(np.count_nonzero(small))
 
 
 def _least_error(
@@ -366,8 +372,10 @@ def _least_error(
         shorter = low * np.float32(share), high * np.float32(share)
         scales = scales_of(*shorter, quantizing)
         zero = np.float32(0) if scales.zero_point is None else scales.zero_point
-        held = _rounded(values / scales.scale + zero, quantizing.codes) - zero
-        held = held.astype(np.float64) * scales.scale
+        codes = quantizing.codes
+        rounded = _rounded(values / scales.scale + zero, codes)
+        held = np.clip(rounded, codes.low, codes.high).astype(np.float64) - zero
+        held *= scales.scale
         error = np.square(held - values)
         total = error.sum(axis=others, keepdims=True)
         better = total < best

@@ -333,7 +333,7 @@ def test_hostile_names_do_not_reach_the_terminal(command: Command, tmp_path: Pat
         ("in.safetensors --to int8", "--quantize int8 --axis 0"),
         ("in.safetensors --to bf16 --to fp16", "both for all tensors"),
         ("in.safetensors --to bf16 --include (", "is no regular expression"),
-        ("in.safetensors --quantize int4", "makes int8 codes"),
+        ("in.safetensors --quantize int4", "makes int8, fp8, mxfp8, mxfp4 codes"),
         ("in.safetensors --quantize int8 --scale big", "absmax, percentile:99.9 or mse"),
         ("in.safetensors --to bf16 --memory 1", "less than a cast needs"),
         ("in.safetensors --to bf16 --memory much", "--memory is a size"),

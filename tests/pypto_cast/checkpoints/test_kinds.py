@@ -376,7 +376,8 @@ def test_what_was_done_is_noted(command: Command, tmp_path: Path) -> None:
     scales = ("--quantize", "int8", "--asymmetric", "--scale", "mse", "--include", "dense")
     assert command(*words, *scales).code == 0
     held = metadata()
-    expected = {"dtype": "DT_INT8", "axis": 0, "scale": "mse", "symmetric": False}
+    expected = {"dtype": "DT_INT8", "strategy": "channel", "axis": 0, "scale": "mse"}
+    expected["symmetric"] = False
     assert json.loads(held["pypto_cast"]) == {**note, "quantize": expected}
     weights = {
         "num_bits": 8,
