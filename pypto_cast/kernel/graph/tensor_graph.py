@@ -278,8 +278,8 @@ class _Reader(RecordedNodes):
                 if name:
                     writer = next(each for each in reversed(self._nodes) if tensor in each.outputs)
                     raise PlanError(
-                        f"{writer.place}: its result is the output {name} and a tensor that another "
-                        "run of operations reads, which is not planned"
+                        f"{writer.place}: its result is the output {name} and a tensor that "
+                        "another run of operations reads, which is not planned"
                     )
                 held = replace(held, slot=left, valid=self._slots.extents(left, held.shape))
             memory = Memory.ARGUMENT if name else Memory.LOCAL if left is None else Memory.SLOT
