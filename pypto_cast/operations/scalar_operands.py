@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import Any, Final, TypeGuard
 
@@ -22,6 +23,8 @@ from simulator.numbers import float_environment
 from simulator.numbers.formats import FP32, FloatFormat, Format, IntFormat
 
 _NUMBERS: Final = (int, float, KernelNumber)
+_MOST: Final = sys.float_info.max
+"""The largest number beside floats; a longer int is none of Python's floats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,4 +180,7 @@ def _held(name: str, value: Any, dtype: DataType) -> Constant:
         what = f"the negative number {value}" if not fmt.min and value < 0 else value
         text = f"{name}: {dtype} holds {fmt.min} to {fmt.max}, not {what}"
         raise error_of(PyptoError, OverflowError, text)
+    if isinstance(fmt, FloatFormat) and isinstance(value, int) and abs(value) > _MOST:
+        text = f"{name}: a number beside {dtype} is a float, up to {_MOST:.3g}; not of "
+        raise error_of(PyptoError, OverflowError, f"{text}{value.bit_length()} bits")
     return Constant(value, name)

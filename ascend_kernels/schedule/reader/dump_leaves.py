@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -117,6 +118,8 @@ class LeafReader:
                 dims = range(len(self._tensors[operation["ooperands"][0]]["shape"]))
                 shape = [("valid", access, axis) for axis in dims]
                 access += 1
+                if operation["opcode"] == "COPY_IN":
+                    self._record_reload(operation["ooperands"][0], shape)
             elif not all(isinstance(extent, int) for extent in shape):
                 entry = self._entries.get(operation["ooperands"][0])
                 if entry is not None:
@@ -127,6 +130,20 @@ class LeafReader:
                     self._asked.append(entry)
             for axis, extent in enumerate(shape):
                 self._symbols[f"sym_{operation['ooperands'][0]}_dim_{axis}"] = extent
+
+    def _record_reload(self, magic: int, shape: Sequence[Scalar]) -> None:
+        """Record the symbols that a reload keeps of a copy that is no longer in the leaf.
+
+        Of an argument that is spilled before its first use, only the reloads are left: tensors
+        made later than the one whose symbols they have. The first of them gives the extents.
+        """
+        given = self._tensors[magic]["dynvalidshape"]
+        for axis, (each, extent) in enumerate(zip(given, shape, strict=False)):
+            match each:
+                case [1, str(symbol)] if symbol not in self._axes:
+                    earlier = re.fullmatch(rf"sym_(\d+)_dim_{axis}", symbol)
+                    if earlier and int(earlier[1]) < magic:
+                        self._symbols.setdefault(symbol, extent)
 
     def _operation(self, given: Mapping[str, Any]) -> TileOperation:
         opcode = str(given["opcode"])

@@ -276,7 +276,11 @@ class _Reader(RecordedNodes):
             held = replace(self._tensors[tensor], valid=(), name=name, raw=raw)
             if left is not None:
                 if name:
-                    raise PlanError(f"{name} is an output, and what is written to it is read on")
+                    writer = next(each for each in reversed(self._nodes) if tensor in each.outputs)
+                    raise PlanError(
+                        f"{writer.place}: its result is the output {name} and a tensor that "
+                        "another run of operations reads, which is not planned"
+                    )
                 held = replace(held, slot=left, valid=self._slots.extents(left, held.shape))
             memory = Memory.ARGUMENT if name else Memory.LOCAL if left is None else Memory.SLOT
             self._tensors.append(replace(held, memory=memory))

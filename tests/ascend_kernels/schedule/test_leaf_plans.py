@@ -25,7 +25,7 @@ from ascend_kernels.schedule.planner.leaves.syncs import with_syncs
 from simulator.numbers.formats import FP16, FP32, Format
 from tiling.free_space import FreeSpace
 
-SPILLING = {"reload", "spill"}
+SPILLING = {"reload", "spill", "spilled_argument"}
 
 
 @pytest.fixture(scope="module", params=[x for x in NAMES if x != "keepdim_false"])

@@ -534,6 +534,20 @@ def unrolled(x: Matrix, y: Matrix) -> None:
             pypto.assemble(pypto.view(x, [16, 64], [index * 16, 0]) * 2.0, [index * 16, 0], y)
 
 
+@pypto.frontend.jit
+def accumulated(x: Matrix, y: Matrix) -> None:
+    pypto.set_vec_tile_shapes(16, 64)
+    total = pypto.tensor([32, 64], pypto.DT_FP32, "total")
+    for index in pypto.loop(2, name="rows", idx_name="index"):
+        part = pypto.view(x, [32, 64], [0, 0])
+        if pypto.is_loop_begin(index):
+            total[:] = part * 2.0
+        else:
+            total[:] = total + part
+        if pypto.is_loop_end(index):
+            y[:] = total
+
+
 @pytest.mark.parametrize(
     ("kernel", "message"),
     [
@@ -549,6 +563,10 @@ def unrolled(x: Matrix, y: Matrix) -> None:
         (as_int, r"add\(8, index\) at test_planner.py:.*: it is known only when the kernel runs"),
         (as_operand, "mul at test_planner.py:.*: a number read from data is not planned"),
         (unrolled, "condition .* in an unrolled loop is not planned"),
+        (
+            accumulated,
+            r"ADD at test_planner.py:\d+: its result is the output y and a tensor that another run",
+        ),
     ],
 )
 def test_control_flow_that_is_not_planned_is_refused(kernel: Kernel, message: str) -> None:

@@ -177,6 +177,7 @@ def test_scratch_counts() -> None:
         (lambda x, i: x + "1", TypeError, "add takes tensors and Python numbers, not '1'"),
         (lambda x, i: i + 1.5, TypeError, "float 1.5 beside a tensor of DT_INT32"),
         (lambda x, i: i + 2**31, OverflowError, "DT_INT32 holds -2147483648 to 2147483647"),
+        (lambda x, i: x * 10**400, OverflowError, r"mul: .* DT_FP32 is a float, up to 1.8e\+308"),
         (lambda x, i: pypto.sub(1.0, x), TypeError, "sub takes a pypto Tensor, not builtins.float"),
         (lambda x, i: pypto.maximum(1.0, 2.0), TypeError, "maximum takes a pypto Tensor"),
         (lambda x, i: x > 1, TypeError, "gt: upstream compares with floats, not ints; write 1.0"),

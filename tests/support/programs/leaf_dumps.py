@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -60,6 +61,10 @@ def _leaf(first: dict[str, Any], then: dict[str, Any]) -> DumpedLeaf:
     plain = _early(first, entries)
     # The names of valid shapes come with the pass that follows.
     names = {each["magic"]: each["dynvalidshape"] for each in then["tensors"]}
+    for shape in [*names.values()]:  # a reload has those of the copy that it replaces
+        for kind, *name in shape:
+            if kind == 1 and (found := re.fullmatch(r"sym_(\d+)_dim_\d+", str(name[0]))):
+                names.setdefault(int(found[1]), shape)
     for each in first["tensors"]:
         each["dynvalidshape"] = names.get(each["magic"], each["dynvalidshape"])
     operations = first["operations"]

@@ -27,6 +27,10 @@ FEW_CYCLES: Final = 512
 MANY: Final = 20
 """`pg_parallel_lower_bound`: groups of as many merge though they differ in number."""
 _ROUNDS: Final = 100
+_MOVES_IN: Final = frozenset(("VIEW", "TRANSPOSE_MOVEIN", "TRANSPOSE_VNCHWCONV"))
+"""Upstream's moves into UB and within it (interface/operation/opcode.cpp: MOVE_IN, MOVE_LOCAL)."""
+_MOVES_OUT: Final = "TRANSPOSE_MOVEOUT"
+"""Its only move out of UB before copies are made (MOVE_OUT), but for an assemble."""
 
 
 def partition(graph: TileGraph) -> TileGraph:
@@ -138,7 +142,8 @@ class _Joined:
 
 
 class _Supernodes(_Joined):
-    """Operations that are never parted: a view with its first reader, an assemble with its writers.
+    """Operations that are never parted: a move into UB, or within it, with its first reader, and a
+    move out of UB with its writers; views, assembles and transpositions are moves.
 
     Source: supernode_graph_builder.cpp:439-590.
 
@@ -180,7 +185,9 @@ def _glued(operations: _Operations) -> Iterable[tuple[int, int]]:
                 yield from ((each, place) for each in before)
             elif before:
                 yield place, before[0]
-        elif node.opcode == "VIEW" and after:
+        elif node.opcode == _MOVES_OUT:
+            yield from ((each, place) for each in before)
+        elif node.opcode in _MOVES_IN and after:
             yield place, after[0]
 
 
