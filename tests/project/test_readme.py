@@ -20,6 +20,7 @@ from docs.generators.generated import PAGES
 from docs.generators.markdown_text import joined
 from docs.generators.rounding_picture import PICTURE, picture
 from docs.generators.schedule_picture import SCHEDULE_PICTURE, schedule_picture
+from docs.generators.small_floats_picture import SMALL_FLOATS_PICTURE, small_floats_picture
 from simulator.arithmetic.trust import ASSUMPTIONS, CHOICES
 from tiling.chips import A2_A3, ASCEND_950
 
@@ -101,6 +102,10 @@ def test_the_support_table_is_the_matrix(name: str, family: str) -> None:
 
 def test_the_picture_is_what_the_modes_give() -> None:
     assert PICTURE.read_text(encoding="utf-8") == picture()
+
+
+def test_the_picture_of_small_floats_is_that_of_their_formats() -> None:
+    assert SMALL_FLOATS_PICTURE.read_text(encoding="utf-8") == small_floats_picture()
 
 
 def test_the_picture_of_tasks_is_that_of_the_dump() -> None:
