@@ -1,4 +1,4 @@
-"""Number conversion on Ascend A2/A3 NPUs, bit for bit, on any CPU.
+"""Number conversion on Ascend A2/A3 and 950 NPUs, bit for bit, on any CPU.
 
 >>> import pypto_cast as pypto
 >>> x = pypto.tensor([2], pypto.DT_FP32, data=[2.0, 3.0])

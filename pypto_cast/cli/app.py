@@ -79,7 +79,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text."
 def _root(
     version: Annotated[bool, typer.Option("--version", help=_VERSION_HELP)] = False,
 ) -> None:
-    """Number conversion on Ascend A2/A3 NPUs, bit for bit, on any CPU."""
+    """Number conversion on Ascend A2/A3 and 950 NPUs, bit for bit, on any CPU."""
 
 
 def refuse_unread(context: typer.Context, names: Collection[str], reason: str) -> None:
