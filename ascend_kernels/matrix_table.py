@@ -72,6 +72,31 @@ def markdown(family: str = A2_A3) -> str:
     return "\n".join(lines) + "\n"
 
 
+def grid() -> str:
+    """All pairs of all families in one table in Markdown, a row for each source.
+
+    A cell names the families that convert the pair: "all" where each does and by the same rule, and
+    "all, each by its own" where their modes, default, overflow or SaturationMode.OFF differ.
+    """
+    found: dict[tuple[str, str], dict[str, MatrixRow]] = {}
+    for family in MATRIX:
+        for row in rows(family):
+            found.setdefault((row.source, row.destination), {})[family] = row
+    sources = dict.fromkeys(source for source, _ in found)
+    destinations = dict.fromkeys(destination for _, destination in found)
+
+    def cell(by_family: dict[str, MatrixRow]) -> str:
+        if len(by_family) < len(MATRIX):
+            return ", ".join(by_family)
+        return "all" if len(set(by_family.values())) == 1 else "all, each by its own"
+
+    lines = [f"| from \\ to | {' | '.join(destinations)} |", "|---" * (len(destinations) + 1) + "|"]
+    for source in sources:
+        cells = [cell(found.get((source, destination), {})) for destination in destinations]
+        lines.append(f"| {source} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
 def _overflow(rule: CastRule) -> str:
     """Describes the results out of range, in INF/NAN mode and with SaturationMode.ON."""
     fits = _largest(rule.src) <= _largest(rule.dst) and _smallest(rule.src) >= _smallest(rule.dst)

@@ -14,7 +14,7 @@ import pytest
 from support.environment.page_code import blocks_of
 from support.environment.sources import ROOT
 
-from ascend_kernels.matrix_table import markdown
+from ascend_kernels.matrix_table import grid, markdown
 from docs.generators import fidelity_tables, notebook_page
 from docs.generators.generated import PAGES
 from docs.generators.markdown_text import joined
@@ -92,12 +92,16 @@ def test_the_readme_is_short_and_starts_with_one_sentence() -> None:
     assert lines[1] == lines[3] == ""
 
 
-@pytest.mark.parametrize(("name", "family"), [("matrix", A2_A3), ("matrix of 950", ASCEND_950)])
-def test_the_support_table_is_the_matrix(name: str, family: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "table"),
+    [("grid", grid()), ("matrix", markdown(A2_A3)), ("matrix of 950", markdown(ASCEND_950))],
+    ids=["grid", "A2/A3", "950"],
+)
+def test_the_support_table_is_the_matrix(name: str, table: str) -> None:
     page = (DOCS / "matrix.md").read_text(encoding="utf-8")
     shown = re.search(rf"<!-- {name}: .*? -->\n(.*?)<!-- end of {name} -->", page, re.S)
     assert shown is not None
-    assert shown[1].strip() == markdown(family).strip()
+    assert shown[1].strip() == table.strip()
 
 
 def test_the_picture_is_what_the_modes_give() -> None:
