@@ -87,8 +87,8 @@ def fits(kind: Any) -> Callable[[object], bool]:
         if {int, str} <= {*kinds}:  # a scalar, which is checked with the whole, to any depth
             return lambda value: isinstance(value, (int, str, tuple))
         inner = [each for each in kinds if typing.get_origin(each) or each in WANTED]
-        classes, tests = tuple({*kinds} - {*inner}), [*map(fits, inner)]
-        return lambda value: isinstance(value, classes) or any(test(value) for test in tests)
+        classes = tuple({*kinds} - {*inner})
+        return functools.reduce(_either, map(fits, inner), lambda value: isinstance(value, classes))
     if kind is int:
         return lambda value: type(value) is int and value.bit_length() <= MAX_BITS
     if kind is float:
@@ -96,6 +96,12 @@ def fits(kind: Any) -> Callable[[object], bool]:
     if kind is str:
         return lambda value: isinstance(value, str) and value.isprintable()
     return lambda value: isinstance(value, kind)
+
+
+def _either(
+    one: Callable[[object], bool], other: Callable[[object], bool]
+) -> Callable[[object], bool]:
+    return lambda value: one(value) or other(value)
 
 
 def _wanted(kind: Any) -> str:

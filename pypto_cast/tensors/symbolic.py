@@ -315,6 +315,22 @@ def are_known(given: Any) -> bool:
     return not (isinstance(given, SymbolicScalar) and hasattr(given, "_scalar"))
 
 
+def check_extents(extents: Iterable[int]) -> None:
+    """Refuse a part whose extents vary, where the kernel is recorded for a schedule.
+
+    Raises:
+        PlanError: names the extent, with the line of the caller.
+    """
+    if not is_for_plan():
+        return
+    from ascend_kernels.schedule.scalars import constant, text
+
+    for each in map(scalar_of, extents):
+        if constant(each) is None:
+            reason = "is known only when the kernel runs; pypto.view takes it as valid_shape"
+            refuse_plan("part", f"its extent {text(each)} {reason}")
+
+
 def decided(condition: Scalar) -> bool:
     """The outcome of a condition on the path that is recorded for a schedule.
 

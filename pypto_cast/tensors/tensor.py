@@ -33,6 +33,7 @@ from pypto_cast.tensors.symbolic import (
     DynamicShape,
     RuntimeScalar,
     SymbolicScalar,
+    check_extents,
     declare,
     scalar_of,
 )
@@ -425,6 +426,7 @@ class Tensor(Storage, Operators):
             self.check_static()
         if len(box.dropped) == self.dim:
             return self._element(box.start, key)
+        check_extents(box.extent)
         extent, held = tuple(map(operator.index, box.extent)), self.valid_shape
         valid = indexing.clipped(held, box.start.offset, extent)
         part = self._part(extent, box.start.unless_cut(held, extent, valid), valid)

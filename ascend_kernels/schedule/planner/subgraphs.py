@@ -227,7 +227,7 @@ def split(graph: TileGraph, name: str, *, is_open: bool = False) -> TiledKernel:
         is_open: some extents of the kernel are known only when it runs, so that leaves take those
             of their tiles from the task.
     """
-    extents = inferred(graph, in_order(graph.nodes), lambda node: _extents(graph, node))
+    extents = inferred(graph, graph.nodes, lambda node: _extents(graph, node))
     raw = parts_of_raw(graph)
     shapes = padded(graph, raw)
     _check_reshapes(graph, raw, shapes)

@@ -24,7 +24,7 @@ from ascend_kernels.schedule.planner.tiles.tile_graph import (
     in_order,
     whole_copy,
 )
-from ascend_kernels.schedule.scalars import constant, distance, text
+from ascend_kernels.schedule.scalars import distance
 from pypto_cast.dtypes.data_types import CastMode
 from pypto_cast.kernel.graph.auto_cast import auto_cast, check_release
 from pypto_cast.kernel.graph.loop_runs import CalledRun, Slots, runs_of
@@ -324,9 +324,6 @@ class _Reader(RecordedNodes):
         box = indexing.box_of(key, tuple(map(int, input.shape)))
         if box.dropped:
             raise PlanError(f"part {call.place}: a part of fewer dimensions is not planned")
-        for each in box.extent:
-            if constant(scalar_of(each)) is None:
-                raise PlanError(f"part {call.place}: its extent {text(scalar_of(each))} varies")
         self._part(call, input, tuple(map(scalar_of, box.first)), None)
 
     def _part(self, call: Call, input: Tensor, offset: Scalars, valid: Scalars | None) -> None:

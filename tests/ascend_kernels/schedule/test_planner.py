@@ -189,6 +189,7 @@ def test_a_control_flow_that_is_not_planned_is_refused(name: str) -> None:
 # --- Kernels that no dump has --------------------------------------------------------------------
 
 Matrix = pypto.Tensor[[pypto.DYNAMIC, pypto.DYNAMIC], pypto.DT_FP32]
+Count = pypto.Tensor[[1], pypto.DT_INT32]
 
 
 @pypto.frontend.jit
@@ -546,6 +547,24 @@ def accumulated(x: Matrix, y: Matrix) -> None:
             total[:] = total + part
         if pypto.is_loop_end(index):
             y[:] = total
+
+
+@pypto.frontend.jit
+def as_extent(x: Matrix, count: Count, y: Matrix) -> None:
+    pypto.set_vec_tile_shapes(16, 64)
+    y[:] = x[0 : count[0], 0:64] * 2.0
+
+
+def test_an_extent_that_is_read_from_data_is_refused() -> None:
+    (x, y), count = given([32, 64], [32, 64]), np.array([32], np.int32)
+    message = (
+        r"^part at test_planner.py:\d+ in as_extent: its extent sub\(count\[0\], 0\) is known only "
+        "when the kernel runs; pypto.view takes it as valid_shape$"
+    )
+    with pytest.raises(PlanError, match=message):
+        as_extent.schedule(x, count, y)
+    as_extent(x, count, y)
+    np.testing.assert_array_equal(y, x * 2)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -97,8 +97,8 @@ class _Joined:
                 for other in others:
                     self._parents[self._find(first)] = self._find(other)
         self.node_of = {place: k for k, found in enumerate(self.members) for place in found}
-        self.before = [self._neighbours(operations.before, k) for k in range(len(self.members))]
-        self.after = [self._neighbours(operations.after, k) for k in range(len(self.members))]
+        self.before = self._neighbours(operations.before)
+        self.after = self._neighbours(operations.after)
 
     def _find(self, place: int) -> int:
         while self._parents[place] != place:
@@ -107,11 +107,12 @@ class _Joined:
         return place
 
     def _listed(self) -> list[list[int]]:
+        roots = [self._find(place) for place in range(len(self._parents))]
         found: dict[int, list[int]] = {
-            place: [] for place in range(len(self._parents)) if self._find(place) == place
+            place: [] for place, root in enumerate(roots) if root == place
         }
-        for place in range(len(self._parents)):
-            found[self._find(place)].append(place)
+        for place, root in enumerate(roots):
+            found[root].append(place)
         return list(found.values())
 
     def _between(self, operations: _Operations, members: list[int]) -> list[int]:
@@ -134,11 +135,14 @@ class _Joined:
                 stack += [each for each in operations.before[place] if each >= low]
         return found if len(found) != len(members) else []
 
-    def _neighbours(self, ends: Sequence[list[int]], node: int) -> list[int]:
+    def _neighbours(self, ends: list[list[int]]) -> list[list[int]]:
+        """By node, those at the ends of its members' links."""
         if len(self.node_of) == len(self.members):  # nothing is joined
-            return ends[node]
-        found = {self.node_of[each] for place in self.members[node] for each in ends[place]}
-        return sorted(found - {node})
+            return ends
+        return [
+            sorted({self.node_of[each] for place in members for each in ends[place]} - {node})
+            for node, members in enumerate(self.members)
+        ]
 
 
 class _Supernodes(_Joined):

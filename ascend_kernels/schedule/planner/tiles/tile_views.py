@@ -38,10 +38,9 @@ def merge_views(graph: TileGraph) -> TileGraph:
     """
     nodes = in_order(graph.nodes)
     users = consumers(nodes)
-    number = graph.next_number
     dropped: set[int] = set()
     visited: set[int] = set()
-    merged: dict[str, list[Node]] = {"VIEW": [], "ASSEMBLE": []}
+    merged: dict[str, list[list[Node]]] = {"VIEW": [], "ASSEMBLE": []}
 
     def follow(chain: list[Node]) -> None:
         node = chain[-1]
@@ -52,26 +51,23 @@ def merge_views(graph: TileGraph) -> TileGraph:
             follow([*chain, reader])
         is_end = not same if node.opcode == "VIEW" else len(same) < len(readers) or not readers
         if is_end and len(chain) > 1:
-            axes = zip(*(each.attributes.offset for each in chain), strict=True)
-            offset = tuple(total(axis) for axis in axes)
             dropped.add(node.number)
-            merged[node.opcode].append(
-                replace(
-                    chain[0],
-                    outputs=node.outputs,
-                    attributes=Attributes(offset=offset),
-                )
-            )
+            merged[node.opcode].append(chain)
 
     for node in nodes:
         if node.number not in visited and node.opcode in merged:
             follow([node])
-    added = [
-        replace(each, number=number + k)
-        for k, each in enumerate([*merged["VIEW"], *merged["ASSEMBLE"]])
-    ]
+    chains = enumerate([*merged["VIEW"], *merged["ASSEMBLE"]], graph.next_number)
+    added = [_merged(chain, number) for number, chain in chains]
     kept = [each for each in nodes if each.number not in dropped]
     return alive(replace(graph, nodes=(*kept, *added)))
+
+
+def _merged(chain: Sequence[Node], number: int) -> Node:
+    """The node, of this number, that stands for a chain."""
+    axes = zip(*(each.attributes.offset for each in chain), strict=True)
+    asked = Attributes(offset=tuple(map(total, axes)))
+    return replace(chain[0], number=number, outputs=chain[-1].outputs, attributes=asked)
 
 
 def alive(graph: TileGraph) -> TileGraph:
@@ -115,8 +111,10 @@ def split_assembled(graph: TileGraph) -> TileGraph:
     made, users = producers(graph.nodes), consumers(graph.nodes)
     nodes = {each.number: each for each in graph.nodes}
     for tensor, writers in made.items():
+        if writers[0].opcode != "ASSEMBLE":
+            continue
         readers = [each for each in users.get(tensor, ()) if each.opcode == "VIEW"]
-        if writers[0].opcode != "ASSEMBLE" or not readers:
+        if not readers:
             continue
         shapes = {graph.tensors[each.inputs[0]].shape for each in writers}
         shapes |= {graph.tensors[each.outputs[0]].shape for each in readers}
@@ -287,6 +285,9 @@ def _needs_gm(tensor: TileTensor, writers: Sequence[Node], readers: Sequence[Nod
 
     Counted without padding (data_path/assign_memory_type.cpp:369, AssignMoveOpForAssemble).
     """
+    parts = [node for node in writers if node.opcode == "ASSEMBLE"]
+    if not parts:
+        return False
     item = tensor.format.dtype.itemsize
     strides = [math.prod(tensor.shape[axis + 1 :]) * item for axis in range(len(tensor.shape))]
     starts = [
@@ -295,10 +296,9 @@ def _needs_gm(tensor: TileTensor, writers: Sequence[Node], readers: Sequence[Nod
             for each, stride in zip(node.attributes.offset, strides, strict=True)
             if isinstance(each, int)
         ]
-        for node in writers
-        if node.opcode == "ASSEMBLE"
+        for node in parts
     ]
-    return bool(starts) and (
+    return (
         math.prod(tensor.shape) * item > _MOST_JOINED_BYTES
         or any(sum(each) % BLOCK_BYTES for each in starts)
         or (
@@ -350,12 +350,13 @@ def settle_reshapes(graph: TileGraph) -> TileGraph:
         PlanError: a result that is assembled or reshaped further, an operand that others than
             reshapes and operations on tiles use, or more than UB takes of it.
     """
+    reshapes = [each for each in graph.nodes if each.opcode == "RESHAPE"]
+    if not reshapes:
+        return graph
     nodes = {each.number: each for each in graph.nodes}
     tensors, number, raw = list(graph.tensors), graph.next_number, graph.next_raw
     made, users = producers(graph.nodes), consumers(graph.nodes)
-    for node in graph.nodes:
-        if node.opcode != "RESHAPE":
-            continue
+    for node in reshapes:
         (source,), (result,) = node.inputs, node.outputs
         writers, readers = made[source], users.get(result, [])
         first, last = writers[0], readers[0] if len(readers) == 1 else node
