@@ -17,6 +17,7 @@ import contextlib
 import ctypes
 import errno
 import hashlib
+import importlib
 import os
 import shutil
 import signal
@@ -43,8 +44,10 @@ _NOREPLACE: Final = 1
 _EXCHANGE: Final = 2
 _HELD: Final[set[int]] = set()
 """The descriptors of locks of this process."""
+_SIGNALS: Final[Any] = importlib.import_module("_signal")
+"""The functions of `signal`, whose enums take longer than a small kernel."""
 _ENDINGS: Final = [
-    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+    int(getattr(signal, name)) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 ]
 
 
@@ -67,15 +70,15 @@ def held_back() -> Iterator[None]:
     handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}
     if threading.current_thread() is threading.main_thread():
         for number in _ENDINGS:
-            handler = signal.getsignal(number)
+            handler = _SIGNALS.getsignal(number)
             if callable(handler):
                 handlers[number] = handler
-                signal.signal(number, lambda *arguments: arrived.append(arguments))
+                _SIGNALS.signal(number, lambda *arguments: arrived.append(arguments))
     try:
         yield
     finally:
         for number, handler in handlers.items():
-            signal.signal(number, handler)
+            _SIGNALS.signal(number, handler)
         for number, frame in arrived[:1]:
             handlers[number](number, frame)
 

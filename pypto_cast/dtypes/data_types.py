@@ -107,6 +107,8 @@ class DataType(enum.Enum):
 
     __hash__ = object.__hash__  # the one of Enum is Python code
 
+    __hash__ = object.__hash__  # that of Enum is slow, and these are keys of what is kept
+
     def __repr__(self) -> str:
         return f"DataType.{self.name}"
 
@@ -127,7 +129,7 @@ class DataType(enum.Enum):
     @property
     def number_format(self) -> Format:
         """The same of a dtype that has one, as every dtype of values does."""
-        found = self.format
+        found = ROW_OF[self].format
         assert found is not None
         return found
 

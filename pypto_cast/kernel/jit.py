@@ -44,7 +44,7 @@ from pypto_cast.kernel.scheduled import (
     formats_and_shapes,
 )
 from pypto_cast.loading import entry
-from pypto_cast.options.context import Settings, current, options, running_on
+from pypto_cast.options.context import Scope, Settings, current, options, running_on
 from pypto_cast.options.hints import GROUPS, check_jit_option
 from pypto_cast.recording import recording, steps, tally
 from pypto_cast.recording.recording import Recording
@@ -115,6 +115,7 @@ class Kernel:
         functools.update_wrapper(self, function)
         self.options = jit_options
         self.run_mode = jit_options.run_mode
+        self._hints = {name: hint for name, hint in jit_options.hints.items() if hint is not None}
         self._function = function
         self._signature = signature_of(function, names)
         self._refused: dict[frozenset[Place], tuple[tuple[Place, str, Releases], ...]] = {}
@@ -539,7 +540,7 @@ class Kernel:
         takes_plan = running.executes and not running.bounds and not is_nested
         if takes_plan and self._is_executed_as_planned(running, arguments, named):
             return
-        with options(**self.options.hints):
+        with options(**self._hints) if self._hints else Scope(current()):
             returned: object = self._function(*tensors.values(), **others)
         self._tolerate_statements(frozenset(running.loops_at))
         if returned is not None:

@@ -66,6 +66,8 @@ def with_number(name: str, input: object, other: object, reading: Reading) -> Te
     """Carry out an operation whose second operand may be a number."""
     x = check_operand(name, input)
     operand = other if isinstance(other, Tensor) else reading(name, other, x.dtype)
+    if x.dtype is DataType.DT_FP32:
+        return elementwise(name, x, operand)
     if is_cast_inside(name, x.dtype) and getattr(operand, "dtype", x.dtype) is x.dtype:
         wide = (
             cast(each, DataType.DT_FP32) if isinstance(each, Tensor) else each

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from pypto_cast.operations.lowering import (
     check_memory_of,
     check_operand,
     check_repeated,
+    grid_of,
     operand_values,
     result_tensor,
     runs_in,
@@ -25,7 +26,7 @@ from pypto_cast.operations.lowering import (
 from pypto_cast.operations.operation_rows import ROWS, OperationRow
 from pypto_cast.operations.scalar_operands import Constant
 from pypto_cast.options import context as options
-from pypto_cast.options.context import AutoCast
+from pypto_cast.options.context import AutoCast, Options
 from pypto_cast.options.releases import ReleaseName
 from pypto_cast.recording import recording
 from pypto_cast.recording.buffers import Uninitialized, slices
@@ -36,9 +37,11 @@ from simulator.arithmetic import Enclosure
 from simulator.arithmetic.operation import Operation
 from simulator.numbers.formats import BOOL, Format
 from tiling.chips import Chip
-from tiling.grid import Shape
+from tiling.grid import Grid, Shape
 from tiling.plan import ShapeError, check_shape
 from tiling.ub import ElementBits
+
+_Operands = tuple[tuple[DataType, Shape, Shape | None, TileOpFormat], ...]
 
 
 class _Asked(NamedTuple):
@@ -47,7 +50,7 @@ class _Asked(NamedTuple):
     name: str
     dtype: DataType | None
     has_condition: bool
-    operands: tuple[tuple[DataType, Shape, Shape | None, TileOpFormat], ...]
+    operands: _Operands
     chip: Chip
     release: ReleaseName
     auto_cast: AutoCast
@@ -63,7 +66,7 @@ class _ElementwisePlan:
         dtype: of the operands besides a condition.
         fmt: the format that the instruction runs in.
         out, shape, valid: of the result.
-        tile: of the output; None if no tile shape is set.
+        grid: the tiles of the output; None if no tile shape is set.
         steps: the rows of values, one after another.
         needed: of each tensor the extents that valid elements depend on.
         fits: the tile fits in UB by itself.
@@ -75,7 +78,7 @@ class _ElementwisePlan:
     out: DataType
     shape: Shape
     valid: Shape
-    tile: Shape | None
+    grid: Grid | None
     steps: tuple[Operation, ...]
     needed: tuple[Shape, ...]
     fits: bool
@@ -83,7 +86,11 @@ class _ElementwisePlan:
 
 
 _PLANS: Final[dict[_Asked, _ElementwisePlan]] = {}
+_KNOWN: Final[dict[tuple[object, ...], tuple[Options, _ElementwisePlan]]] = {}
+"""The same by the identity of the options, which are kept."""
 _MOST_PLANS: Final = 1 << 12
+_Key = TypeVar("_Key")
+_Plan = TypeVar("_Plan")
 
 
 def _plan_of(
@@ -94,34 +101,46 @@ def _plan_of(
     None is kept of an operation that is refused, whose room in UB a schedule decides, or that has
     an extent that is known only when the kernel runs, which a recording for a schedule follows.
     """
-    if not all(x.is_plain() for x in tensors):
-        return _planned(row, tensors, condition, dtype)
-    context = options.current()
-    asked = _Asked(
-        row.name,
-        dtype,
-        condition is not None,
-        tuple([(x._dtype, x._shape, x._valid, x._format) for x in tensors]),
-        context.chip,
-        context.release,
-        context.auto_cast,
-        context.vec_tile_shapes,
-        context.run_mode,
-    )
-    plan = _PLANS.get(asked)
-    if plan is None:
-        plan = _planned(row, tensors, condition, dtype)
-        if plan.fits:
-            if len(_PLANS) >= _MOST_PLANS:
-                _PLANS.clear()
-            _PLANS[asked] = plan
-        return plan
     for x in tensors:
-        if x is not condition:
+        if not x.is_plain():
+            return _planned(row, tensors, condition, dtype)
+    context = options.current()
+    operands = tuple([(x._dtype, x._shape, x._valid, x._format) for x in tensors])
+    key = id(context), row.name, dtype, condition is None, operands
+    known = _KNOWN.get(key)
+    if known is None:
+        asked = _Asked(
+            row.name,
+            dtype,
+            condition is not None,
+            operands,
+            context.chip,
+            context.release,
+            context.auto_cast,
+            context.vec_tile_shapes,
+            context.run_mode,
+        )
+        plan = _PLANS.get(asked)
+        if plan is None:
+            plan = _planned(row, tensors, condition, dtype)
+            if plan.fits:
+                _keep(_PLANS, asked, plan)
+            return plan
+        known = context, plan
+        _keep(_KNOWN, key, known)
+    plan = known[1]
+    for x in tensors:
+        if x._moved is not None and x is not condition:
             x.check_content()
     if plan.depends_on_release:
         recording.record_release_dependence(row.name, plan.dtype)
     return plan
+
+
+def _keep(plans: dict[_Key, _Plan], key: _Key, plan: _Plan) -> None:
+    if len(plans) >= _MOST_PLANS:
+        plans.clear()
+    plans[key] = plan
 
 
 def _planned(
@@ -150,7 +169,7 @@ def _planned(
         out=out,
         shape=shape,
         valid=valid,
-        tile=tile,
+        grid=None if tile is None else grid_of(shape, tile),
         steps=row.steps,
         needed=tuple(_needed(x, shape, valid) for x in tensors),
         fits=fits,
@@ -203,7 +222,7 @@ def elementwise(name: str, *operands: Tensor | Constant, dtype: DataType | None 
         )
         given = [result]
     uninitialized = _uninitialized(operands, condition, held, shape, valid)
-    return result_tensor(result, row, out, shape, valid, plan.tile, cause, uninitialized)
+    return result_tensor(result, row, out, shape, valid, plan.grid, cause, uninitialized)
 
 
 @functools.cache

@@ -157,7 +157,7 @@ def result_tensor(
     dtype: DataType,
     shape: Shape,
     valid: Shape,
-    tile: Shape | None,
+    grid: Grid | None,
     cause: int,
     uninitialized: Uninitialized | None = None,
 ) -> Tensor:
@@ -169,15 +169,15 @@ def result_tensor(
         result: values of the valid shape in the format of the instruction.
         row: the operation.
         dtype, shape, valid: of the tensor.
-        tile: of the output; None if no tile shape is set.
+        grid: the tiles of the output; None if no tile shape is set.
         cause: the operation, as `recording.causes` numbers it.
         uninitialized: elements that depend on what nobody wrote.
     """
     patches: Patches = ()
-    if tile is not None:
+    if grid is not None:
         cores = options.current().chip.vector_cores
-        patches = recording.record_operation(cause, _grid(shape, tile), cores)
-    is_wide = is_widened(row.name, dtype)
+        patches = recording.record_operation(cause, grid, cores)
+    is_wide = dtype is not DataType.DT_FP32 and is_widened(row.name, dtype)
     if (is_wide or dtype.number_format is FP32) and row.result_dtype(dtype) is dtype:
         shorter = assumed_rounding(row.name)
         if shorter is not None:
@@ -203,7 +203,8 @@ def result_tensor(
 
 
 @functools.lru_cache(maxsize=1 << 12)
-def _grid(shape: Shape, tile: Shape) -> Grid:
+def grid_of(shape: Shape, tile: Shape) -> Grid:
+    """The tiles of a result."""
     return Grid(shape=shape, tile_shape=tuple(map(min, tile, shape)))
 
 
@@ -373,8 +374,31 @@ def check_tensor(
 
 
 def check_operand(name: str, x: object, *, in_gm: bool = False) -> Tensor:
-    """Refuse an operand whose dtype the row of this name does not list; see `check_tensor`."""
-    return check_tensor(name, x, dtypes_of(name), in_gm=in_gm)
+    """Refuse an operand whose dtype the row of this name does not list; see `check_tensor`.
+
+    Operands of equal form are looked at once under the same options, unless another release takes
+    others.
+    """
+    if not isinstance(x, Tensor) or x._dynamic:
+        return check_tensor(name, x, dtypes_of(name), in_gm=in_gm)
+    context = options.current()
+    key = id(context), name, x._dtype, x._shape, x._format
+    if key in _ACCEPTED:
+        if x._moved is not None:
+            x.check_content()
+        return x
+    listed = dtypes_of(name)
+    check_tensor(name, x, listed, in_gm=in_gm)
+    if not _fact_of(_takes, context.release, (name, x.dtype, tuple(listed), x.dim))[1]:
+        if len(_ACCEPTED) >= _MOST_ACCEPTED:
+            _ACCEPTED.clear()
+        _ACCEPTED[key] = context
+    return x
+
+
+_ACCEPTED: Final[dict[tuple[object, ...], options.Options]] = {}
+"""The operands that an operation takes under options, which are kept."""
+_MOST_ACCEPTED: Final = 1 << 12
 
 
 def dtypes_of(name: str, which: Literal["dtypes", "index_dtypes", "added"] = "dtypes") -> Dtypes:

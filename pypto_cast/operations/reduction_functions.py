@@ -20,6 +20,7 @@ from pypto_cast.operations.lowering import (
     axis_of,
     check_memory_of,
     check_operand,
+    grid_of,
     is_cast_inside,
     of_release,
     operand_values,
@@ -164,7 +165,8 @@ def reduced(name: str, x: Tensor, axis: int) -> Tensor:
     )
     whole = x.uninitialized()
     uninitialized = whole and whole.masked(np.logical_or.reduce(whole.mask, axis, keepdims=True))
-    return result_tensor(values, row, x.dtype, kept, tuple(valid), tile, cause, uninitialized)
+    grid = None if tile is None else grid_of(kept, tile)
+    return result_tensor(values, row, x.dtype, kept, tuple(valid), grid, cause, uninitialized)
 
 
 def _scratch(name: str, tile: Shape, fmt: Format, axis: int) -> int:

@@ -24,6 +24,7 @@ from ascend_kernels.npu import RunMode
 from pypto_cast.call_sites import warn_caller
 from pypto_cast.dtypes.data_types import SaturationMode
 from pypto_cast.loading import entry
+from pypto_cast.options.changes import changed
 from pypto_cast.options.hints import (
     GLOBAL,
     GROUPS,
@@ -296,7 +297,7 @@ def set_vec_tile_shapes(*shapes: int) -> None:
         TileShapeError: no entry, more than 5, or one below 1.
     """
     tile = TILE_CHOICE.get()(_checked_tile(shapes))
-    _change(dataclasses.replace(current(), vec_tile_shapes=tile))
+    _change(changed(current(), vec_tile_shapes=tile))
 
 
 def set_hints(group: str, given: Mapping[str, object]) -> None:
@@ -322,8 +323,8 @@ def set_global(settings: Settings) -> None:
     _change(dataclasses.replace(current(), hints=changed))
 
 
-def _change(changed: Options) -> None:
-    _switch(dataclasses.replace(_CURRENT.get(_DEFAULT), options=changed))
+def _change(to: Options) -> None:
+    _switch(_State(options=to, scopes=_CURRENT.get(_DEFAULT).scopes))
 
 
 def _switch(state: _State) -> None:
@@ -338,7 +339,7 @@ def get_vec_tile_shapes() -> list[int]:
 
 def running_on(run_mode: RunMode) -> Scope:
     """Have casts run there for the body of a `with` statement."""
-    return Scope(dataclasses.replace(current(), run_mode=run_mode))
+    return Scope(changed(current(), run_mode=run_mode))
 
 
 @contextlib.contextmanager
@@ -444,14 +445,15 @@ def options(
     if facts is not None and followed is not None:
         given["chip"] = followed.chip_for(chip)
     checked: Any = {option: _CHECKS[option](option, value) for option, value in given.items()}
-    changed = dataclasses.replace(before, hints=hints, facts=followed, **checked)
-    check_controls(changed, changed.chip)
-    if changed.schedule is not None and changed.fidelity != "instructions":
+    inside = changed(before, hints=hints, facts=followed, **checked)
+    if inside is not before:
+        check_controls(inside, inside.chip)
+    if inside.schedule is not None and inside.fidelity != "instructions":
         raise ValueError(
-            f"option schedule ({changed.schedule.kernel}) needs fidelity='instructions', not "
-            f"{changed.fidelity!r}"
+            f"option schedule ({inside.schedule.kernel}) needs fidelity='instructions', not "
+            f"{inside.fidelity!r}"
         )
-    with Scope(changed) as inside:
+    with Scope(inside):
         yield inside
 
 

@@ -130,6 +130,8 @@ class Storage:
         In a kernel that runs, what nobody wrote holds zeros, which `uninitialized` tells.
         """
         buffer = self._live()
+        if buffer is None and self._held is not None:
+            return self._held
         if self._is_blank(buffer):
             return Enclosure(values=np.zeros(self.valid_shape, numpy_dtype(self._dtype)))
         if buffer is not None:
@@ -145,7 +147,7 @@ class Storage:
     def _is_blank(self, buffer: Buffer[Patch] | None) -> bool:
         """True if a kernel runs with values, and nobody wrote any of these in `_live`."""
         running = recording.current()
-        if running is None or not running.executes or 0 in self.valid_shape:
+        if running is None or not running.executes or 0 in (self._valid or self._shape):
             return False
         return self._own() is None if buffer is None else buffer.is_blank
 
@@ -309,6 +311,8 @@ class Storage:
     def uninitialized(self) -> Uninitialized | None:
         """The values that nobody wrote, for the package itself; None if there are none."""
         buffer = self._live()
+        if buffer is None and self._held is not None:
+            return self._uninitialized
         if self._is_blank(buffer):
             mask = np.ones(self.valid_shape, np.bool_)
             return Uninitialized(label=self._label(), mask=mask, first=(0,) * self.dim)

@@ -7,7 +7,7 @@ intervals take part in it. The bounds of a result are collected piece by piece.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,6 +36,7 @@ from simulator.numbers.formats import BOOL, FP16, FP32, Format, IntFormat
 
 if TYPE_CHECKING:  # the native executor is loaded when it is first used
     from simulator.arithmetic.native.executor_library import Executor
+    from simulator.arithmetic.native.small_programs import Programs
 
 _FEW: Final = 8
 """Causes are found for the open elements alone where at most one of so many is open."""
@@ -228,15 +229,18 @@ def evaluate(
     Warns:
         EngineWarning: the native executor cannot run here; see `executor_for`.
     """
+    executor_for, values_at = _native_executor()
+    require_default_environment()
+    executor = executor_for(engine)
+    dtypes = tuple([x.dtype for x in operands])
+    widening, is_native, programs = _widening(operation, fmt, dtypes, trust, inf_nan_mode, executor)
+    if not is_native:
+        executor = None
+    elif programs and (known := values_at(operands, programs)) is not None:
+        return Enclosure(values=known)
     from simulator.arithmetic.native import operation_nodes as native
     from simulator.arithmetic.native import small_programs
 
-    require_default_environment()
-    executor = native.executor_for(engine)
-    dtypes = tuple([x.dtype for x in operands])
-    widening, is_native = _widening(operation, fmt, dtypes, trust, inf_nan_mode, executor)
-    if not is_native:
-        executor = None
     shapes = {x.shape for x in operands}
     wanted = shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes)
     shape = wanted or (1,)  # numpy makes numbers of arrays without dimensions
@@ -245,7 +249,9 @@ def evaluate(
     if executor and is_exact:
         make = partial(native_node, executor, operation, fmt=fmt, shape=shape, threads=threads)
         if is_small:
-            values = small_programs.values_of(executor, operation, operands, fmt, shape, make)
+            values = small_programs.values_of(
+                *(executor, operation, operands, fmt, shape, make), programs=programs
+            )
             if values is not None:
                 return Enclosure(values=values)
         node = make(list(map(native.operand_of, operands)))
@@ -281,13 +287,26 @@ def _widening(
     trust: Trust,
     inf_nan_mode: bool,
     executor: Executor | None,
-) -> tuple[Widening, bool]:
-    """The widening of an operation that takes such operands, and whether the executor has it."""
+) -> tuple[Widening, bool, Programs]:
+    """The widening of an operation that takes such operands, and whether the executor has it.
+
+    The last are its programs on few exact operands, where its results are exact, too.
+    """
     from simulator.arithmetic.native import operation_nodes as native
 
     _check(operation, dtypes, fmt)
     is_native = executor is not None and native.has_function(executor, operation, fmt, inf_nan_mode)
-    return Widening(operation, fmt, trust, inf_nan_mode=inf_nan_mode), is_native
+    return Widening(operation, fmt, trust, inf_nan_mode=inf_nan_mode), is_native, {}
+
+
+@lru_cache(maxsize=1)
+def _native_executor() -> tuple[
+    Callable[[Engine], Executor | None], Callable[[Sequence[Enclosure], Programs], Array | None]
+]:
+    """Functions of the native executor, which is loaded when it is first used."""
+    from simulator.arithmetic.native import executor_library, small_programs
+
+    return executor_library.executor_for, small_programs.values_at
 
 
 def _by_pieces(

@@ -450,6 +450,10 @@ class _Program:
         elementwise.share(work, count, self._node.threads, least)
 
 
+_memory_of: Final = ctypes.c_char.from_buffer
+_address_of: Final = ctypes.addressof
+
+
 class KeptProgram:
     """A program of a single call that runs again and again, each time on other arrays.
 
@@ -512,8 +516,13 @@ class KeptProgram:
             MemoryError: there is no room for a block of rows.
         """
         fields = self._fields.copy()
-        for field, place in self._given:
-            fields[field] = _address(given[place])
+        try:
+            for field, place in self._given:
+                memory: Any = given[place]  # a buffer, which numpy's types do not say
+                fields[field] = _address_of(_memory_of(memory))
+        except (TypeError, ValueError):  # read-only, or a dtype that is no C type
+            for field, place in self._given:
+                fields[field] = given[place].ctypes.data
         made = []
         for field, shape, dtype in self._made:
             array = np.empty(shape, dtype)
@@ -530,14 +539,14 @@ class KeptProgram:
 
 
 def _address_of_bytes(memory: bytearray) -> int:
-    return ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    return _address_of(_memory_of(memory))
 
 
 def _address(array: Array) -> int:
     """The address of a C-contiguous array's elements, of which there are some."""
-    memory: Any = array  # a buffer, which numpy's types do not say
+    memory: Any = array
     try:
-        return ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        return _address_of(_memory_of(memory))
     except (TypeError, ValueError):  # read-only, or a dtype that is no C type
         return array.ctypes.data
 

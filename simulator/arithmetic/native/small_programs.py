@@ -30,6 +30,8 @@ FEW_ELEMS: Final = 1 << 12
 """Of each operand and of the result."""
 _MOST_KEPT: Final = 1 << 10
 _Shapes = tuple[tuple[int, ...], ...]
+Programs = dict[_Shapes, KeptProgram]
+"""The programs of an operation on exact operands, by their shapes."""
 
 
 class _Kept:
@@ -59,10 +61,39 @@ class _Kept:
             self._programs[key] = program
         return program.run(given) if program.depends_on_addresses else None
 
+    def kept(self, key: tuple[object, ...]) -> KeptProgram:
+        """The program that ran last under a key."""
+        return self._programs[key]
+
 
 _UNUSED: Final = Enclosure(values=np.empty(0, np.float32))
 _VALUES: Final = _Kept()
 _INTERVALS: Final = _Kept()
+
+
+def values_at(operands: Sequence[Enclosure], programs: Programs) -> Array | None:
+    """The values of an operation on operands like those that `values_of` was given before.
+
+    Args:
+        operands: any that the operation takes.
+        programs: of the operation, by the shapes of its operands; see `values_of`.
+
+    Returns:
+        The values; None where an operand may be open or no program is there.
+    """
+    given = []
+    for x in operands:
+        if type(x) is not Enclosure or x.interval is not None:
+            return None
+        array = x.values
+        flags = array.flags
+        if array.size > FEW_ELEMS or not (flags.c_contiguous and flags.aligned):
+            return None
+        given.append(array)
+    program = programs.get(tuple([array.shape for array in given]))
+    if program is None or (len(given) > 1 and len(set(map(id, given))) < len(given)):
+        return None
+    return program.run(given)[0][0]
 
 
 def are_few(shape: tuple[int, ...], operands: Sequence[Enclosure]) -> bool:
@@ -91,6 +122,7 @@ def values_of(
     make: Callable[[Sequence[Array]], Node],
     *,
     tiles: Tiles | None = None,
+    programs: Programs | None = None,
 ) -> Array | None:
     """The values of an elementwise operation or a reduction; None where no program is kept of it.
 
@@ -99,6 +131,7 @@ def values_of(
         operands: as `are_few` wants them.
         make: gives the node.
         tiles: of a sum.
+        programs: takes the program for `values_at`.
     """
     given = [x.values for x in operands]
     shapes = tuple([array.shape for array in given])
@@ -110,7 +143,13 @@ def values_of(
     key = (executor, operation, fmt, shape, shapes, is_square, tiles)
     distinct = given[1:] if is_square else given
     found = _VALUES.run(key, distinct, lambda: [make(given)])
-    return None if found is None else found[0][0]
+    if found is None:
+        return None
+    if programs is not None and not is_square:
+        if len(programs) >= _MOST_KEPT:
+            programs.clear()
+        programs[shapes] = _VALUES.kept(key)
+    return found[0][0]
 
 
 def interval_of(

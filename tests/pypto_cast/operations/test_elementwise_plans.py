@@ -31,6 +31,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return plan(row, *given)
 
     monkeypatch.setattr(elementwise_plan, "_PLANS", {})
+    monkeypatch.setattr(elementwise_plan, "_KNOWN", {})
     monkeypatch.setattr(elementwise_plan, "_planned", counted)
     return made
 
