@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from simulator.arithmetic import total_order
-from simulator.corrections import NO_CORRECTIONS, Corrections, loop
+from simulator.corrections import NIBBLES, NO_CORRECTIONS, Corrections, loop
 from simulator.machine.cast_table import (
     CAST_TABLE,
     CTRL_AT_START,
@@ -208,6 +208,7 @@ class VectorCore:
         buffers: parts of UB that accesses must keep to; any part of UB if there are none.
         exact: convert by the definition instead of the fast paths.
         corrections: what a measured device converts in its own way.
+        first_nibble: as for `load`.
 
     Raises:
         SimulatorFault: buffers overlap, are not aligned or do not fit UB.
@@ -222,6 +223,7 @@ class VectorCore:
         *,
         exact: bool = False,
         corrections: Corrections = NO_CORRECTIONS,
+        first_nibble: str = NIBBLES.default,
     ) -> None:
         self._number = number
         self._space = Addresses(chip, gm, buffers)
@@ -229,6 +231,7 @@ class VectorCore:
         self._ub = VectorMemory(max((each.stop for each in buffers), default=chip.ub_bytes))
         self._exact = exact
         self._corrections = corrections
+        self._first_nibble = first_nibble
 
     def effect(self, instruction: Instruction) -> Effect:
         """Check an instruction's form and addresses, and return the bytes that it touches.
@@ -360,7 +363,8 @@ class VectorCore:
         """Work on elements one by one; of an element of which a byte is garbage, all of it is."""
         ub = self._ub
         known = ub.known(source, _first(source))
-        ub.bytes[target] = packed(work(load(ub.bytes[source], src)), dst)
+        nibble = self._first_nibble
+        ub.bytes[target] = packed(work(load(ub.bytes[source], src, nibble)), dst, nibble)
         if known.all():
             ub.note(target)
         else:
