@@ -25,6 +25,7 @@ from simulator.numbers import elementwise, float_environment
 from simulator.numbers.convert import (
     INF_NAN,
     SATURATE,
+    SATURATE_KEEP_NAN,
     Conversion,
     codes_of,
     unpack,
@@ -371,7 +372,7 @@ def _infinity_is_nan(codes: Codes, results: Codes) -> None:
 
 def _conversions(src: Format, dst: Format) -> Iterator[Conversion]:
     for mode in RoundMode:
-        for policy in (SATURATE, INF_NAN):
+        for policy in (SATURATE, SATURATE_KEEP_NAN, INF_NAN):
             yield Conversion(src=src, dst=dst, mode=mode, policy=policy)
 
 

@@ -41,6 +41,7 @@ from simulator.machine.isa import (
     ScalarOp,
     SetCtrl,
     SetDeqScale,
+    SourceRounding,
     UbAddress,
     VectorScalar,
 )
@@ -499,18 +500,24 @@ def _first(place: _Place) -> int:
 @functools.lru_cache(maxsize=256)
 def _cast_loop(
     row: CastRow,
-    mode: RoundMode | None,
+    mode: RoundMode | SourceRounding | None,
     policy: Policy,
     exact: bool,
     corrections: Corrections,
 ) -> elementwise.Loop:
-    conversion = Conversion(
-        src=row.src,
-        dst=row.dst,
-        mode=RoundMode.RINT if mode is None else mode,
-        policy=policy,
-    )
-    return loop((conversion,), corrections, exact=exact, engine="numpy")
+    if isinstance(mode, SourceRounding):
+        from simulator.machine.hybrid_rounding import HybridRounding
+
+        return HybridRounding(src=row.src, policy=policy).run
+    if mode is None:
+        mode = RoundMode.TRUNC if row.copies_exponent else RoundMode.RINT
+    conversion = Conversion(src=row.src, dst=row.dst, mode=mode, policy=policy)
+    run = loop((conversion,), corrections, exact=exact, engine="numpy")
+    if not row.copies_exponent:
+        return run
+    assert isinstance(row.src, FloatFormat)
+    unsigned = row.src.code_dtype.type(row.src.sign_code - 1)
+    return lambda codes, out: run(codes & unsigned, out)
 
 
 def _narrows_in_place(cast: Cast) -> bool:
@@ -528,9 +535,9 @@ def _check_cast(cast: Cast | CastRepeat, chip: Chip) -> None:
     row = CAST_TABLE.get(chip.isa, {}).get((cast.src_format, cast.dst_format))
     if row is None:
         raise SimulatorFault(f"Cast has no pair {cast.src_format} -> {cast.dst_format}")
-    if not (row.has_none if cast.mode is None else cast.mode in row.modes):
-        modes = [mode.name for mode in row.modes] + ["NONE"] * row.has_none
-        raise SimulatorFault(f"Cast has only the modes {', '.join(modes)} for this pair")
+    if cast.mode not in row.all_modes:
+        modes = ", ".join(mode.name if mode else "NONE" for mode in row.all_modes)
+        raise SimulatorFault(f"Cast has only the modes {modes} for this pair")
 
 
 def _check_scalar(instruction: VectorScalar) -> None:
