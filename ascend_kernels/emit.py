@@ -34,7 +34,7 @@ from ascend_kernels.matrix import (
     Step,
 )
 from ascend_kernels.tiling_data import TILING_FIELDS
-from simulator.machine.isa import HardEvent, ScalarOp
+from simulator.machine.isa import HardEvent, ScalarOp, SourceRounding
 from simulator.machine.vector_types import VECTOR_TYPES
 from simulator.numbers.formats import Format
 from simulator.numbers.native.format_tables import write_or_check
@@ -46,7 +46,7 @@ HEADER: Final = Path(__file__).with_name("csrc") / "cast_instances.h"
 TRACE_HEADER: Final = HEADER.parent / "twin" / "trace_numbers.h"
 ROUND_MODES: Final = HEADER.parents[2] / "simulator" / "ascendc" / "round_modes.py"
 
-CPP_TYPES: Final = {fmt: known.cpp for fmt, known in VECTOR_TYPES.items()}
+CPP_TYPES: Final = {fmt: known.cpp for fmt, known in VECTOR_TYPES.items() if known.cpp}
 """AscendC's name of each number format, in the order of their numbers in a trace."""
 
 TRACED_OPS: Final = (
@@ -161,6 +161,7 @@ def round_modes() -> str:
         "",
         "import enum",
         "",
+        "from simulator.machine.isa import SourceRounding",
         "from simulator.numbers import rounding",
         "",
         "",
@@ -169,6 +170,7 @@ def round_modes() -> str:
         "",
         "    CAST_NONE = None",
         *(f"    CAST_{mode} = rounding.RoundMode.{mode}" for mode in RoundMode),
+        *(f"    CAST_{each.name} = SourceRounding.{each.name}" for each in SourceRounding),
     ]
     return "\n".join(lines) + "\n"
 

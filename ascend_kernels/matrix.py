@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
+from simulator.corrections import FP4_MODES, FP8_MODES, INT32_FP16, Readings
 from simulator.machine.isa import ScalarOp
 from simulator.numbers import formats as f
 from simulator.numbers.convert import INF_NAN, SATURATE, SATURATE_KEEP_NAN, Policy
@@ -114,11 +116,13 @@ class CastControls:
         inf_nan_mode: CTRL[48]: infinities and NaN stay; else results in floats saturate.
         fp8_nan: CTRL[50]: NaN stays in E5M2 and E4M3FN where results saturate.
         global_saturation: CTRL[60]: the bits above decide; else the instruction's own SatMode.
+        readings: no bits, but the readings of public texts other than the default ones.
     """
 
     inf_nan_mode: bool = True
     fp8_nan: bool = False
     global_saturation: bool = True
+    readings: Readings = ()
 
 
 DEFAULT_CONTROLS: Final = CastControls()
@@ -260,17 +264,10 @@ def _rule(
 
 
 _DOCUMENT_950: Final = documented("upstream pypto 883e7dfb0, pypto-cast document, table of 950")
-_FP8_MODES: Final = chosen(
-    "upstream pypto 883e7dfb0, pypto-cast document: five modes, which pto-isa a5 hands to the "
-    "instruction; CANN asc-devkit, Cast: RINT alone"
-)
-_FP4_MODES: Final = chosen(
-    "upstream pypto 883e7dfb0, pypto-cast document: no mode to choose, which is RINT where bits "
-    "are lost; CANN asc-devkit, Cast: five modes"
-)
+_FP8_MODES: Final = chosen(str(FP8_MODES))
+_FP4_MODES: Final = chosen(str(FP4_MODES))
 _INT32_FP16: Final = chosen(
-    "upstream pypto 883e7dfb0 and the memory API of CANN asc-devkit have it; pto-isa, TCVT: A5 has "
-    "none. Out of range as every integer to float: CANN asc-devkit, Cast, table 4"
+    f"{INT32_FP16}. Out of range as every integer to float: CANN asc-devkit, Cast, table 4"
 )
 
 _LOW_BITS_950: Final[Mapping[tuple[Format, Format], tuple[Step, ...]]] = {
@@ -416,6 +413,42 @@ MATRIX: Final[Mapping[str, Mapping[tuple[Format, Format], CastRule]]] = MappingP
 )
 """By the instructions of a chip (`Chip.isa`), then by source and destination."""
 
+Pair = tuple[Format, Format]
+
+READ_OTHERWISE: Final[
+    Mapping[str, Mapping[tuple[str, str], Mapping[Pair, Mapping[str, Any] | None]]]
+] = {
+    ASCEND_950: {
+        (FP8_MODES.name, "rint"): {
+            (f.FP32, dst): {"modes": (_RINT,)} for dst in (f.E4M3FN, f.E5M2)
+        },
+        (FP4_MODES.name, "five"): {(f.BF16, dst): {"modes": _M5} for dst in (f.E2M1, f.E1M2)},
+        (INT32_FP16.name, "none"): {(f.INT32, f.FP16): None},
+    },
+}
+"""Rows by family under readings that are not the default ones: their changed fields; None: no row.
+
+A family that is not here has no readings.
+"""
+
+
+@functools.lru_cache(maxsize=256)
+def rules_of(family: str, readings: Readings = ()) -> Mapping[Pair, CastRule]:
+    """The rows of a family, by source and destination; none where it is unknown.
+
+    Args:
+        family: the instructions of a chip, `Chip.isa`.
+        readings: those that are not the default ones.
+    """
+    rules = dict(MATRIX.get(family, {}))
+    for reading in readings:
+        for pair, fields in READ_OTHERWISE.get(family, {}).get(reading, {}).items():
+            if fields is None:
+                del rules[pair]
+            else:
+                rules[pair] = dataclasses.replace(rules[pair], **fields)
+    return MappingProxyType(rules)
+
 
 def cast_formats(family: str) -> frozenset[Format]:
     """The formats that the chips of a family convert from or to."""
@@ -489,9 +522,10 @@ def resolve(
         UnsupportedCastError: the family has no such pair.
         CastModeError: the pair lacks the mode, under `strict`.
     """
-    rule = MATRIX.get(family, {}).get((src, dst))
+    rules = rules_of(family, controls.readings)
+    rule = rules.get((src, dst))
     if rule is None:
-        raise unsupported(family, src.name, dst.name)
+        raise unsupported(family, src.name, dst.name, controls.readings)
     diagnostics: list[tuple[type[UserWarning], str]] = []
     effective = rule.default if mode is None or not rule.modes else mode
     if rule.modes and effective not in rule.modes:
@@ -504,7 +538,7 @@ def resolve(
         taken = f"{lacks}. The default CAST_{effective} is taken, as upstream does without a word"
         diagnostics.append((CastModeWarning, taken))
     if not saturate and not rule.has_satmode(controls):
-        acting = (row for row in MATRIX[family].values() if row.has_satmode(controls))
+        acting = (row for row in rules.values() if row.has_satmode(controls))
         pairs = ", ".join(map(str, acting))
         diagnostics.append(
             (
@@ -523,9 +557,9 @@ def resolve(
     )
 
 
-def unsupported(family: str, src: str, dst: str) -> UnsupportedCastError:
+def unsupported(family: str, src: str, dst: str, readings: Readings = ()) -> UnsupportedCastError:
     """The error for a pair outside the matrix, by the names of its formats."""
-    rules = MATRIX.get(family, {}).values()
+    rules = rules_of(family, readings).values()
     targets = [rule.dst.name for rule in rules if rule.src.name == src]
     if targets:
         others = f"{src} converts to {', '.join(targets)}"
@@ -537,6 +571,8 @@ def unsupported(family: str, src: str, dst: str) -> UnsupportedCastError:
         for other, of in MATRIX.items()
         if any((rule.src.name, rule.dst.name) == (src, dst) for rule in of.values())
     ]
+    if family in has:
+        has = [f"{family} without options(readings={dict(readings)})"]
     elsewhere = f". Chips of {' and '.join(has)} cast it: options(chip=)" if has else ""
     return UnsupportedCastError(f"{family} does not cast {src} -> {dst}: {others}{elsewhere}")
 

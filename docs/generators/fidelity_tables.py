@@ -14,6 +14,7 @@ from simulator.arithmetic.cast_choices import CAST_RULES
 from simulator.arithmetic.operation import Fidelity
 from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.trust import ASSUMPTIONS, BOUNDS, NAMED_CHOICES
+from simulator.corrections import READINGS
 from tiling.chips import CHIPS
 
 
@@ -118,6 +119,16 @@ def _conflicts() -> str:
     )
 
 
+def _readings() -> str:
+    return table(
+        ("reading", "subject", "default", "otherwise"),
+        (
+            (f"`{name}`", reading.subject, *(f"`{v}`: {t}" for v, t in reading.values.items()))
+            for name, reading in READINGS.items()
+        ),
+    )
+
+
 TABLES: Final = MappingProxyType[str, Callable[[], str]](
     {
         "assumptions": _assumptions,
@@ -128,5 +139,6 @@ TABLES: Final = MappingProxyType[str, Callable[[], str]](
         "chips": _chip_figures,
         "releases": _releases,
         "conflicts": _conflicts,
+        "readings": _readings,
     }
 )

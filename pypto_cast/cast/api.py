@@ -27,7 +27,9 @@ from pypto_cast.cast.cast_plan import (
     default_satmode,
     is_unchanged,
     plan_cast,
+    readings_behind,
     resolve_cast,
+    rest_on_readings,
 )
 from pypto_cast.dtypes.data_types import (
     CastMode,
@@ -43,7 +45,7 @@ from pypto_cast.tensors.tensor import DYNAMIC, Tensor
 from simulator import arithmetic
 from simulator.arithmetic import DEFAULT, Enclosure, Trust
 from simulator.arithmetic.trust import ASSUMPTIONS
-from simulator.corrections import NO_CORRECTIONS
+from simulator.corrections import NIBBLES, NO_CORRECTIONS, value_of_reading
 from simulator.machine import execute as machine
 from simulator.numbers.convert import Conversion, values_of
 from simulator.numbers.engines import EngineWarning
@@ -138,6 +140,7 @@ def cast(
         return Tensor._from_result(shape, dtype, input.name, valid=valid)
     if valid != shape:
         plan = plan_cast(valid, src, dtype, mode, chosen)
+    rest_on_readings("cast", readings_behind(src, dtype, mode))
     patches = recording.record_cast(plan.program)
     operand = input.enclosure() if recording.executes() else None
     result = None if operand is None else _execute(plan, operand)
@@ -225,6 +228,7 @@ def _codes(program: TileProgram, values: npt.NDArray[Any], context: _options.Opt
         engine=context.converter,
         threads=context.threads,
         corrections=context.corrections,
+        first_nibble=value_of_reading(NIBBLES, context.readings),
     )
 
 

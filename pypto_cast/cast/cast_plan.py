@@ -6,17 +6,18 @@ import contextlib
 import functools
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from ascend_kernels import npu
 from ascend_kernels.matrix import (
-    MATRIX,
+    READ_OTHERWISE,
     CastControls,
     CastRule,
     Resolution,
     UnsupportedCastError,
     resolve,
+    rules_of,
     unsupported,
 )
 from ascend_kernels.npu import RunMode
@@ -27,9 +28,17 @@ from pypto_cast.call_sites import Place, caller
 from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
 from pypto_cast.options.context import check_controls, current
 from pypto_cast.recording import recording
+from pypto_cast.recording.causes import Cause
 from pypto_cast.report.notebook import fragment, plan_table
 from pypto_cast.report.report import Fact, Words
 from pypto_cast.report.text_format import plural
+from simulator.corrections import (
+    READINGS,
+    Reading,
+    concerns_instruction,
+    merged,
+    value_of_reading,
+)
 from simulator.numbers.formats import Format, assert_never
 from tiling.chips import Chip, chip_named
 from tiling.grid import Shape
@@ -145,8 +154,8 @@ class _Asked(NamedTuple):
 
 
 def _family_rules() -> Mapping[tuple[Format, Format], CastRule]:
-    """The rows of the matrix for the chip of this context."""
-    return MATRIX.get(current().chip.isa, {})
+    """The rows of the matrix for the chip and the readings of this context."""
+    return rules_of(current().chip.isa, current().readings)
 
 
 def is_unchanged(src: DataType, dst: DataType, mode: CastMode) -> bool:
@@ -210,6 +219,53 @@ def resolve_cast(
         )
     except UnsupportedCastError as error:
         raise advised(error, family, *formats, mode.round_mode) from None
+
+
+def readings_behind(src: DataType, dst: DataType, mode: CastMode) -> tuple[str, ...]:
+    """The readings of whose other value a cast would give something else, or be refused."""
+    if current().chip.isa not in READ_OTHERWISE:
+        return ()
+    return _readings_behind(src, dst, mode, current().chip.isa, current().controls)
+
+
+@functools.lru_cache(maxsize=256)
+def _readings_behind(
+    src: DataType, dst: DataType, mode: CastMode, family: str, controls: CastControls
+) -> tuple[str, ...]:
+    formats = known_formats(src, dst)
+
+    def decided(controls: CastControls) -> object:
+        """The mode that applies, in a tuple; the refusal."""
+        try:
+            return (resolve(family, *formats, mode.round_mode, controls=controls).mode,)
+        except UnsupportedCastError:
+            return UnsupportedCastError
+
+    def otherwise(reading: Reading) -> CastControls:
+        other = reading.other(value_of_reading(reading, controls.readings))
+        return replace(controls, readings=merged(controls.readings, {reading.name: other}))
+
+    return tuple(
+        name
+        for name, reading in READINGS.items()
+        if concerns_instruction(reading, *formats)
+        or decided(controls) != decided(otherwise(reading))
+    )
+
+
+def rest_on_readings(operation: str, names: tuple[str, ...]) -> None:
+    """Keep in the running kernel that results of the operation asked for here rest on readings.
+
+    Args:
+        operation: its name.
+        names: of the readings.
+    """
+    running = recording.current() if names else None
+    if running is not None:
+        doubts = current().trust == "documented"
+        for name in names:
+            if doubts or name not in running.reading_dependence:
+                running.reading_dependence[name] = Cause.here(operation), doubts
 
 
 def plan_cast(
@@ -289,7 +345,7 @@ def known_formats(src: DataType, dst: DataType) -> tuple[Format, Format]:
     """
     if src.format is None or dst.format is None:
         names = [str(d.format or d.name.removeprefix("DT_")) for d in (src, dst)]
-        raise unsupported(current().chip.isa, names[0], names[1])
+        raise unsupported(current().chip.isa, names[0], names[1], current().readings)
     return src.format, dst.format
 
 
@@ -301,7 +357,7 @@ def cast_format(dtype: DataType) -> Format:
     """
     found, _ = known_formats(dtype, dtype)
     if not any(found in pair for pair in _family_rules()):
-        raise unsupported(current().chip.isa, found.name, found.name)
+        raise unsupported(current().chip.isa, found.name, found.name, current().readings)
     return found
 
 

@@ -1,5 +1,5 @@
 """The choices that certain results rest on: a kernel runs again without them, or by the other
-release, and the outputs of both runs are compared.
+release or reading of public texts, and the outputs of both runs are compared.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pypto_cast.recording.recording import Recording
 from simulator.arithmetic.interval import Bounds, Index, changed, pieces, union, unknown
 from simulator.arithmetic.total_order import same_code
 from simulator.arithmetic.trust import NAMED_CHOICES, Assumption, choice_bits
+from simulator.corrections import READINGS, Reading, value_of_reading
 from simulator.numbers import float_environment
 
 _LISTED = 3
@@ -97,32 +98,53 @@ def other_release(
     """
     followed = current().followed_release
     other = next(each for each in RELEASES.values() if each is not followed)
-    found, kept, refusal = list(outputs), list[OutputCertainty](), ""
+    found = _OtherRun(changed=tuple(_changed(each, each) for each in outputs), outputs=(*outputs,))
     if dependence:
-        try:
-            with options(release=other.name):
-                found = list(again())
-        except Exception as error:  # whatever the body raises there
-            refusal = f"{type(error).__name__}: {error}"
-        else:
-            by_name, names = {each.name: each for each in found}, {each.name for each in outputs}
-            kept = [held(name) for name in by_name if name not in names]
-            found = [by_name.get(each.name) or unknown_output(each) for each in (*outputs, *kept)]
-    pairs = zip((*outputs, *kept), outputs if refusal else found, strict=True)
+        with options(release=other.name):
+            found = _run_otherwise(outputs, again, held)
     return OtherRelease(
         followed=followed,
         other=other,
-        changed=tuple(_all_of(one) if refusal else _changed(one, two) for one, two in pairs),
-        outputs=() if refusal else tuple(found),
-        kept=tuple(kept),
+        changed=found.changed,
+        outputs=found.outputs,
+        kept=found.kept,
         causes=tuple(dependence),
         conflicts=tuple(
             conflict
             for conflict in CONFLICTS
             if any(conflict.is_about(cause.operation, dtype) for cause, dtype in dependence.items())
         ),
-        refusal=refusal,
+        refusal=found.refusal,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _OtherRun:
+    """The outputs of a kernel under other options, as `OtherRelease` has them."""
+
+    changed: tuple[Bools, ...]
+    outputs: tuple[OutputCertainty, ...] = ()
+    kept: tuple[OutputCertainty, ...] = ()
+    refusal: str = ""
+
+
+def _run_otherwise(
+    outputs: Sequence[OutputCertainty],
+    again: Callable[[], Sequence[OutputCertainty]],
+    held: Callable[[str], OutputCertainty],
+) -> _OtherRun:
+    """Run a kernel under the options of now, which are others, and compare."""
+    try:
+        by_name = {each.name: each for each in again()}
+    except Exception as error:  # whatever the body raises there
+        refusal = f"{type(error).__name__}: {error}"
+        return _OtherRun(changed=tuple(map(_all_of, outputs)), refusal=refusal)
+    names = {each.name for each in outputs}
+    kept = tuple(held(name) for name in by_name if name not in names)
+    found = tuple(by_name.get(each.name) or unknown_output(each) for each in (*outputs, *kept))
+    pairs = zip((*outputs, *kept), found, strict=True)
+    changed = tuple(_changed(one, two) for one, two in pairs)
+    return _OtherRun(changed=changed, outputs=found, kept=kept)
 
 
 def unknown_output(output: OutputCertainty) -> OutputCertainty:
@@ -154,6 +176,8 @@ Outputs = tuple[OutputCertainty, ...]
 
 _OF_RELEASE: Final = 1 << len(NAMED_CHOICES)
 """The bit of the release that is followed."""
+_OF_READINGS: Final = {name: _OF_RELEASE << 1 + k for k, name in enumerate(READINGS)}
+"""The bits of the readings that hold."""
 
 
 def judged(
@@ -197,7 +221,7 @@ def _certain_part(output: OutputCertainty, index: Index) -> Bools:
     return certain if output.may_be_nan is None else certain & ~output.may_be_nan[index]
 
 
-def resting_on_release(outputs: Outputs, other: OtherRelease, *, doubts: bool) -> Outputs:
+def resting_on_release(outputs: Outputs, other: OtherRelease, doubts: bool) -> Outputs:
     """Name the release that is followed, where the other one gives something else.
 
     Elements that both releases give, but the other only by its choices, rest on these. A kernel
@@ -223,6 +247,59 @@ def resting_on_release(outputs: Outputs, other: OtherRelease, *, doubts: bool) -
             named_choices=(*NAMED_CHOICES, other.choice),
         )
         for output, theirs, changed in found
+    )
+
+
+def resting_on_readings(outputs: Outputs, ran: Recording, again: Callable[[], Outputs]) -> Outputs:
+    """Name the readings that hold, where the other value of one gives something else.
+
+    All elements rest on a reading under whose other value the kernel is refused.
+
+    Args:
+        outputs: under the readings that hold.
+        ran: the run of them; where an operation doubts a reading, elements that the other value
+            changes are open.
+        again: as for `other_release`.
+    """
+    for name, (cause, doubts) in ran.reading_dependence.items():
+        reading, value = READINGS[name], value_of_reading(READINGS[name], current().readings)
+        with options(readings={name: reading.other(value)}):
+            other = _run_otherwise(outputs, again, lambda each: ran.certainty_of(ran.held(each)))
+        if doubts and not other.refusal:
+            either = zip((*outputs, *other.kept), other.outputs, strict=True)
+            outputs = tuple(_opened(output, theirs, cause) for output, theirs in either)
+            continue
+        bit = np.uint32(_OF_READINGS[name])
+        outputs = tuple(
+            dataclasses.replace(
+                output,
+                choices=_bits(output) | np.where(changed, output.certain * bit, np.uint32(0)),
+                named_choices=_with_readings(output.named_choices),
+            )
+            for output, changed in zip(outputs, other.changed, strict=False)
+        )
+    return outputs
+
+
+def _with_readings(named: tuple[Assumption, ...]) -> tuple[Assumption, ...]:
+    """Choices by bit, those of the readings too; the bit of a release behind none is not set."""
+    if len(named) > len(NAMED_CHOICES) + 1:
+        return named
+    release = Assumption(name="RELEASE", statement="the release that is followed", source="")
+    return (
+        *(*named, release)[: len(NAMED_CHOICES) + 1],
+        *(_reading_choice(reading) for reading in READINGS.values()),
+    )
+
+
+def _reading_choice(reading: Reading) -> Assumption:
+    """A reading that holds, as a choice that results rest on."""
+    value = value_of_reading(reading, current().readings)
+    other = reading.values[reading.other(value)]
+    return Assumption(
+        name=f"READING_{reading.name}",
+        statement=f"{reading.subject}: {reading.values[value]}",
+        source=f"conflicting: {other}",
     )
 
 
@@ -254,6 +331,7 @@ def unjudged(ran: Recording) -> Outputs:
         cause = next(iter(ran.release_dependence))
         return tuple(_opened(output, unknown_output(output), cause) for output in outputs)
     bits = choice_bits(*ran.assumed) | bool(ran.release_dependence) * _OF_RELEASE
+    bits |= sum(_OF_READINGS[name] for name in ran.reading_dependence)
     return tuple(_resting_on(output, bits) for output in outputs)
 
 

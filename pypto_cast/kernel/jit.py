@@ -20,6 +20,7 @@ from pypto_cast.kernel.choices import (
     Outputs,
     judged,
     other_release,
+    resting_on_readings,
     resting_on_release,
 )
 from pypto_cast.kernel.kernel_source import (
@@ -262,8 +263,8 @@ class Kernel:
             lambda: by_choices(*again()),
             lambda name: ran.certainty_of(ran.held(name)),
         )
-        found = by_choices(outputs, ran.assumed)
-        found = resting_on_release(found, other, doubts=ran.doubts_release)
+        found = resting_on_release(by_choices(outputs, ran.assumed), other, ran.doubts_release)
+        found = resting_on_readings(found, ran, lambda: again()[0])
         names = [buffer.name for buffer in ran.buffers]
         return tuple(sorted(found, key=lambda output: names.index(output.name))), other
 

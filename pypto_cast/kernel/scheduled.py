@@ -44,6 +44,7 @@ _NOT_FOLLOWED: Final[Mapping[str, Callable[[Options], bool]]] = {
     "inf_nan_mode=False": lambda given: not given.inf_nan_mode,
     "cast_saturation=False": lambda given: not given.cast_saturation,
     "global_saturation=False": lambda given: not given.global_saturation,
+    "readings": lambda given: bool(given.readings),
     "auto_cast='every op'": lambda given: given.auto_cast != "as upstream",
     "facts": lambda given: given.facts is not None,
     "RunMode.NPU": lambda given: given.run_mode is RunMode.NPU,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
 
 import numpy as np
 
-from ascend_kernels.matrix import CastControls
+from ascend_kernels.matrix import READ_OTHERWISE, CastControls
 from ascend_kernels.npu import RunMode
 from pypto_cast.call_sites import warn_caller
 from pypto_cast.dtypes.data_types import SaturationMode
@@ -35,7 +35,8 @@ from pypto_cast.options.hints import (
 )
 from pypto_cast.options.releases import RELEASE_NAMES, RELEASES, Release, ReleaseName
 from simulator.arithmetic.trust import CHOICES, Trust
-from simulator.corrections import NO_CORRECTIONS, Corrections
+from simulator.corrections import NO_CORRECTIONS, Corrections, Readings, corrections_of
+from simulator.corrections import merged as merged_readings
 from simulator.machine.cast_table import (
     CTRL_BITS,
     CTRL_CAST,
@@ -108,6 +109,8 @@ class Options:
             of each instruction decide, for floats too: ON saturates, OFF keeps infinities and NaN.
             The bit and its default, True, are documented there, table 4; that `satmode` is the
             SatMode, and that `fp8_nan` counts then too, are choices.
+        readings: the readings, other than the default ones, of results that public texts of the 950
+            give differently, by name and value; `simulator.corrections` has both texts of each.
         chip: whose UB and cores the plan is made for.
         fidelity: "fast" takes all tiles of a cast together; "instructions" executes every
             instruction of its tile program, of a kernel those of its planned schedule. The bits
@@ -147,6 +150,7 @@ class Options:
     int_saturation: bool = False
     cast_saturation: bool = True
     global_saturation: bool = True
+    readings: Readings = ()
     chip: Chip = DEFAULT_CHIP
     fidelity: Fidelity = "fast"
     copy_completion: CopyCompletion = "latest"
@@ -191,13 +195,14 @@ class Options:
 
     @property
     def controls(self) -> CastControls:
-        """The control bits of its casts."""
-        return _controls(self.inf_nan_mode, self.fp8_nan, self.global_saturation)
+        """The control bits and the readings of its casts."""
+        return _controls(self.inf_nan_mode, self.fp8_nan, self.global_saturation, self.readings)
 
     @property
     def corrections(self) -> Corrections:
-        """The casts that the measured device carries out in its own way."""
-        return NO_CORRECTIONS if self.facts is None else self.facts.corrections
+        """The casts that the measured device, or a reading, carries out in its own way."""
+        measured = NO_CORRECTIONS if self.facts is None else self.facts.corrections
+        return corrections_of(self.readings, measured)
 
     @property
     def converter(self) -> engines.Engine:
@@ -217,9 +222,14 @@ class Options:
 
 
 @functools.cache
-def _controls(inf_nan_mode: bool, fp8_nan: bool, global_saturation: bool) -> CastControls:
+def _controls(
+    inf_nan_mode: bool, fp8_nan: bool, global_saturation: bool, readings: Readings
+) -> CastControls:
     return CastControls(
-        inf_nan_mode=inf_nan_mode, fp8_nan=fp8_nan, global_saturation=global_saturation
+        inf_nan_mode=inf_nan_mode,
+        fp8_nan=fp8_nan,
+        global_saturation=global_saturation,
+        readings=readings,
     )
 
 
@@ -353,6 +363,7 @@ def options(
     int_saturation: bool | None = None,
     cast_saturation: bool | None = None,
     global_saturation: bool | None = None,
+    readings: Mapping[str, str] | None = None,
     chip: str | None = None,
     fidelity: Fidelity | None = None,
     copy_completion: CopyCompletion | None = None,
@@ -391,6 +402,8 @@ def options(
         inf_nan_mode: False saturates FP16 and BF16 results, and FP8 and HF8 on the 950.
         fp8_nan, int_saturation, cast_saturation, global_saturation: control bits of the 950, True
             or False.
+        readings: values by name, of results of the 950 that public texts give differently, such as
+            {"nan-e2m1": "max"}; a reading that is not named keeps its value.
         chip: the vendor's name, such as "Ascend910B1".
         fidelity: "fast" or "instructions".
         copy_completion: "latest" or "earliest".
@@ -417,9 +430,9 @@ def options(
 
     Raises:
         TypeError: a value of the wrong type.
-        ValueError: a tile shape or a chip that does not exist; a control bit that the chip lacks; a
-            file that holds no facts, or
-            those of another chip than `chip`; a schedule at another fidelity.
+        ValueError: a tile shape, a chip or a reading that does not exist; a control bit or reading
+            that the chip lacks; a file that holds no facts, or those of another chip than `chip`; a
+            schedule at another fidelity.
         OSError: a facts file that cannot be read.
 
     Warns:
@@ -444,7 +457,10 @@ def options(
     followed = before.facts if given.pop("facts", None) is None else _followed(facts)
     if facts is not None and followed is not None:
         given["chip"] = followed.chip_for(chip)
+    given.pop("readings", None)
     checked: Any = {option: _CHECKS[option](option, value) for option, value in given.items()}
+    if readings is not None:
+        checked["readings"] = merged_readings(before.readings, readings)
     inside = changed(before, hints=hints, facts=followed, **checked)
     if inside is not before:
         check_controls(inside, inside.chip)
@@ -467,11 +483,16 @@ _CONTROL_BITS: Final[Mapping[str, int]] = {
 
 
 def check_controls(given: Options, chip: Chip) -> None:
-    """Refuse a control bit at another value than its default where the chip's family has none.
+    """Refuse control bits and readings off their defaults where the chip's family has none.
 
     Raises:
         ValueError: naming option, bit and chip.
     """
+    if given.readings and chip.isa not in READ_OTHERWISE:
+        raise ValueError(
+            f"option readings={dict(given.readings)} is of chips of {' and '.join(READ_OTHERWISE)};"
+            f" {chip}, of {chip.isa}, has none"
+        )
     for name, bit in _CONTROL_BITS.items():
         value, default = getattr(given, name), getattr(_DEFAULT.options, name)
         if value != default and bit not in CTRL_BITS.get(chip.isa, ()):

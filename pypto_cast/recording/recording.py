@@ -103,6 +103,7 @@ class Recording:
         identity: stands for this recording in what outlives it.
         release_dependence: operations that another release refuses or differs in, with the dtype.
         doubts_release: one of them took no choice for granted, the release neither.
+        reading_dependence: by name of a reading, an operation resting on it, and if it doubts it.
         plan: plans the schedule of the outermost kernel; None where it is recorded for that.
         refusal: the reason for which none is planned; None where one is, "" if not tried.
         numbers: the float operands, some of which upstream's compiler takes for one.
@@ -129,6 +130,7 @@ class Recording:
     identity: object = field(default_factory=object)
     release_dependence: dict[Cause, DataType] = field(default_factory=dict)
     doubts_release: bool = False
+    reading_dependence: dict[str, tuple[Cause, bool]] = field(default_factory=dict)
     plan: Callable[[], object] | None = None
     refusal: str | None = ""
     numbers: CloseNumbers = field(default_factory=CloseNumbers)

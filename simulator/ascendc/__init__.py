@@ -10,9 +10,10 @@ each core and every call records instructions of `simulator.machine.isa`; then t
 executes them with all its guards, and a fault names the line that recorded the instruction. What
 runs and is hardly meant, such as an output written in part, is a KernelWarning. What pyasc has and
 this module lacks is not simulated. Ours, because pyasc has no word for them: `int4b_t`, `bfloat16`,
-`set_saturation_flag`, `SaturationMode`, and `options`, `program` on a kernel.
+the small floats of the 950 by AscendC's names, `CAST_HYBRID`, `set_saturation_flag`,
+`SaturationMode`, and `options`, `program` on a kernel.
 
-Source: pyasc's `asc.language`; the meaning of each call is CANN asc-devkit's for A2/A3.
+Source: pyasc's `asc.language`; the meaning of each call is CANN asc-devkit's for the chip's family.
 """
 
 from __future__ import annotations
@@ -32,13 +33,21 @@ from simulator.ascendc.ascendc_types import (
     bfloat16,
     float16,
     float32,
+    fp4x2_e1m2_t,
+    fp4x2_e2m1_t,
+    fp8_e4m3fn_t,
+    fp8_e5m2_t,
+    fp8_e8m0_t,
     half,
+    hifloat8_t,
     int4b_t,
     int8,
     int16,
     int32,
     int64,
     uint8,
+    uint16,
+    uint32,
 )
 from simulator.ascendc.calls import (
     bitwise_and,
@@ -100,9 +109,15 @@ __all__ = [
     "duplicate",
     "float16",
     "float32",
+    "fp4x2_e1m2_t",
+    "fp4x2_e2m1_t",
+    "fp8_e4m3fn_t",
+    "fp8_e5m2_t",
+    "fp8_e8m0_t",
     "get_block_idx",
     "get_block_num",
     "half",
+    "hifloat8_t",
     "int4b_t",
     "int8",
     "int16",
@@ -114,5 +129,7 @@ __all__ = [
     "set_flag",
     "set_saturation_flag",
     "uint8",
+    "uint16",
+    "uint32",
     "wait_flag",
 ]

@@ -51,11 +51,12 @@ class DataType:
 
 
 DATA_TYPES: Final = tuple(
-    DataType(name=row.pyasc, format=row.format)
-    for row in VECTOR_TYPES.values()
-    if row.pyasc is not None
+    DataType(name=row.pyasc, format=row.format) for row in VECTOR_TYPES.values()
 )
-float32, float16, bfloat16, int4b_t, int8, uint8, int16, int32, int64 = DATA_TYPES
+float32, float16, bfloat16, int4b_t, int8, uint8, int16, int32, int64, *_of_950 = DATA_TYPES
+uint16, uint32, hifloat8_t, fp8_e4m3fn_t, fp8_e5m2_t, fp8_e8m0_t, fp4x2_e2m1_t, fp4x2_e1m2_t = (
+    _of_950
+)
 half: Final = float16
 
 
@@ -80,7 +81,10 @@ def data_type_of(dtype: np.dtype[Any]) -> DataType:
         if each.format.dtype.newbyteorder("<") == dtype:
             return each
     known = ", ".join(str(each.format.dtype) for each in DATA_TYPES)
-    raise KernelError(f"unknown dtype {dtype} (byte order {dtype.byteorder!r}); arrays are {known}")
+    raise KernelError(
+        f"unknown dtype {dtype} (byte order {dtype.byteorder!r}); arrays are {known}. DOUBLE and "
+        "complex numbers, which Cast of the 950 has too, are not simulated"
+    )
 
 
 class TPosition(enum.Enum):

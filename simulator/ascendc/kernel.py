@@ -14,13 +14,20 @@ from typing import Annotated, Any, Final, Generic, ParamSpec, SupportsIndex, Typ
 import numpy as np
 import numpy.typing as npt
 
-from simulator.ascendc.ascendc_types import GlobalAddress, data_type_of, int4b_t
+from simulator.ascendc.ascendc_types import GlobalAddress, data_type_of
 from simulator.ascendc.recorder import (
     KernelError,
     Recorded,
     Recorder,
     is_recording,
     recording,
+)
+from simulator.corrections import (
+    NIBBLES,
+    Readings,
+    corrections_of,
+    merged,
+    value_of_reading,
 )
 from simulator.machine import execute as machine
 from simulator.machine.cast_table import CTRL_CAST
@@ -29,10 +36,11 @@ from simulator.machine.memory import Bytes, GlobalMemory, UbRange, load, packed
 from simulator.machine.pipes import CopyCompletion, check_completion
 from simulator.machine.repeats import overwritten_bytes
 from simulator.numbers.convert import codes_of, values_of
-from simulator.numbers.formats import INT4
+from simulator.numbers.formats import Format, IntFormat
 from tiling.chips import DEFAULT_CHIP, Chip, chip_named
 
 _STRETCHES_NAMED: Final = 3
+_NIBBLE_BITS: Final = 4
 
 
 class KernelWarning(UserWarning):
@@ -137,11 +145,13 @@ class LaunchOptions:
         copy_completion: copies complete as late or as early as the flags allow; a kernel whose
             flags are right gives the same bits.
         exact: convert by the definition instead of the fast paths.
+        readings: readings of public texts of the 950 other than the default ones.
     """
 
     chip: Chip = DEFAULT_CHIP
     copy_completion: CopyCompletion = "latest"
     exact: bool = False
+    readings: Readings = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,6 +224,7 @@ class JitFunction(Generic[P, R]):
         chip: str | Chip | None = None,
         copy_completion: CopyCompletion | None = None,
         exact: bool | None = None,
+        readings: Mapping[str, str] | None = None,
         landing: CopyCompletion | None = None,
     ) -> JitFunction[P, R]:
         """The same kernel with other options; those not given stay.
@@ -222,10 +233,12 @@ class JitFunction(Generic[P, R]):
             chip: a chip, or the vendor's name of one.
             copy_completion: "latest" or "earliest", as far as the flags allow.
             exact: convert by the definition instead of the fast paths.
+            readings: values by name, of results of the 950 that public texts give differently.
             landing: the former name of `copy_completion`.
 
         Raises:
-            ValueError: unknown chip or completion of copies.
+            TypeError: readings that are no dict of str.
+            ValueError: unknown chip, completion of copies, or reading.
 
         Warns:
             DeprecationWarning: `landing`.
@@ -240,6 +253,8 @@ class JitFunction(Generic[P, R]):
             check_completion(copy_completion)
         known = chip_named(chip) if isinstance(chip, str) else chip
         asked: Any = {"chip": known, "copy_completion": copy_completion, "exact": exact}
+        if readings is not None:
+            asked["readings"] = merged(self.launch_options.readings, readings)
         given = {name: value for name, value in asked.items() if value is not None}
         changed = replace(self.launch_options, **given)
         return JitFunction(self.function, changed)
@@ -298,8 +313,8 @@ class Launch:
 
         Args:
             args: the kernel's arguments. Arrays are global memory, written in place: contiguous,
-                of a dtype that Cast knows (ml_dtypes for BF16 and INT4; INT4 lies in GM two to a
-                byte). Anything else is passed on as it is.
+                of a dtype that Cast knows (ml_dtypes for BF16 and INT4; elements of 4 bits lie in
+                GM two to a byte). Anything else is passed on as it is.
             kwargs: likewise.
 
         Raises:
@@ -308,13 +323,20 @@ class Launch:
         """
         arrays, program = self._record(args, kwargs)
         options = self.kernel.launch_options
-        gm = {name: _to_gm(name, array) for name, array in arrays.items()}
+        first_nibble = value_of_reading(NIBBLES, options.readings)
+        gm = {name: _to_gm(array, first_nibble) for name, array in arrays.items()}
         memory = machine.run(
-            program, gm, copy_completion=options.copy_completion, exact=options.exact
+            program,
+            gm,
+            copy_completion=options.copy_completion,
+            exact=options.exact,
+            corrections=corrections_of(options.readings),
+            first_nibble=first_nibble,
         )
         for name, array in arrays.items():
-            if data_type_of(array.dtype) == int4b_t and array.flags.writeable:
-                array.reshape(-1)[:] = _int4_values(gm[name])
+            fmt = data_type_of(array.dtype).format
+            if fmt.bits == _NIBBLE_BITS and array.flags.writeable:
+                array.reshape(-1)[:] = _values_of_nibbles(gm[name], fmt, first_nibble)
         for text in leftovers(program.listings, program.chip, memory):
             warnings.warn(text, KernelWarning, stacklevel=2)
 
@@ -362,23 +384,25 @@ def _check_arrays(arrays: Mapping[str, Array]) -> None:
         dtype = data_type_of(array.dtype)
         if not array.flags.c_contiguous:
             raise KernelError(f"{name} is not contiguous; GM is: pass numpy.ascontiguousarray")
-        if dtype == int4b_t and array.size % 2:
-            raise KernelError(f"{name} has {array.size} elements of int4b_t: two share a byte")
+        if dtype.bitwidth == _NIBBLE_BITS and array.size % 2:
+            raise KernelError(f"{name} has {array.size} elements of {dtype}: two share a byte")
     for (first, a), (second, b) in itertools.combinations(arrays.items(), 2):
         if np.may_share_memory(a, b):
             raise KernelError(f"{first} and {second} share memory: pass it as one parameter")
 
 
-def _to_gm(name: str, array: Array) -> Bytes:
-    """The bytes of an array, the same memory except for INT4, which is packed."""
-    if data_type_of(array.dtype) != int4b_t:
+def _to_gm(array: Array, first_nibble: str) -> Bytes:
+    """The bytes of an array, the same memory except for elements of 4 bits, which are packed."""
+    fmt = data_type_of(array.dtype).format
+    if fmt.bits != _NIBBLE_BITS:
         return array.reshape(-1).view(np.uint8)
-    nibbles = packed(codes_of(array.reshape(-1), INT4), INT4)
+    nibbles = packed(codes_of(array.reshape(-1), fmt), fmt, first_nibble)
     nibbles.flags.writeable = array.flags.writeable
     return nibbles
 
 
-def _int4_values(memory: Bytes) -> Array:
-    codes = load(memory, INT4).view(np.int8)
-    extended = (codes ^ np.int8(8)) - np.int8(8)
-    return values_of(extended.view(np.uint8), INT4)
+def _values_of_nibbles(memory: Bytes, fmt: Format, first_nibble: str) -> Array:
+    codes = load(memory, fmt, first_nibble)
+    if isinstance(fmt, IntFormat):  # ml_dtypes spreads the sign
+        codes = ((codes.view(np.int8) ^ np.int8(8)) - np.int8(8)).view(np.uint8)
+    return values_of(codes, fmt)

@@ -2,6 +2,7 @@
 
 import enum
 
+from simulator.machine.isa import SourceRounding
 from simulator.numbers import rounding
 
 
@@ -15,3 +16,4 @@ class RoundMode(enum.Enum):
     CAST_CEIL = rounding.RoundMode.CEIL
     CAST_TRUNC = rounding.RoundMode.TRUNC
     CAST_ODD = rounding.RoundMode.ODD
+    CAST_HYBRID = SourceRounding.HYBRID

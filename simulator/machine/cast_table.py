@@ -3,9 +3,9 @@
 It is the machine's guard, and independent of the one that says which casts pypto offers.
 
 Source of A2/A3: CANN asc-devkit, Cast (documents for A2/A3) and its c220 implementation. Of 950:
-the same page's table of 950, without complex numbers and DOUBLE, and of HF8 without HYBRID; values
-out of range by Cast of the Reg vector API, tables 4 and 34. From FP32 to E4M3FN and E5M2 both pages
-list RINT alone, and pto-isa a5 hands the instruction every mode.
+the same page's table of 950, without complex numbers and DOUBLE, and the two pairs of E8M0 of the
+Reg vector API; values out of range by Cast of that, tables 4 and 34. From FP32 to E4M3FN and E5M2
+both pages list RINT alone, and pto-isa a5 hands the instruction every mode.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from simulator.machine.isa import SourceRounding
 from simulator.numbers import formats as f
 from simulator.numbers.convert import INF_NAN, SATURATE, SATURATE_KEEP_NAN, WRAP, Policy
 from simulator.numbers.formats import Format, IntFormat
@@ -61,6 +62,10 @@ class CastRow:
         when_clear: their rule where the bit is 0, or there is none.
         when_set: their rule where the bit is 1.
         keeps_nan: CTRL_NAN keeps NaN where the bit is 0.
+        has_hybrid: it has CAST_HYBRID too.
+        copies_exponent: the result is the power of two at or below the magnitude: nothing is
+            rounded and the sign is not read. That is a choice: the page has no round mode, and
+            takes numbers out of range by their magnitude.
     """
 
     src: Format
@@ -72,6 +77,14 @@ class CastRow:
     when_clear: Policy
     when_set: Policy
     keeps_nan: bool = False
+    has_hybrid: bool = False
+    copies_exponent: bool = False
+
+    @property
+    def all_modes(self) -> tuple[RoundMode | SourceRounding | None, ...]:
+        """Its round modes; None is CAST_NONE."""
+        none, hybrid = (None,) * self.has_none, (SourceRounding.HYBRID,) * self.has_hybrid
+        return (*self.modes, *none, *hybrid)
 
     def policy(self, ctrl: frozenset[int], saturate: bool | None = None) -> Policy:
         """The rule of special values and overflow.
@@ -113,7 +126,12 @@ _KEEP_NAN: Final = (f.E5M2, f.E4M3FN, f.E8M0)
 
 
 def _control_950(src: Format, dst: Format) -> Control:
-    """The bit of 950: integers to floats and to FP4 saturate under every control bit."""
+    """The bit of 950: integers to floats and to FP4 saturate under every control bit.
+
+    E8M0 has its largest number for infinity always, and NaN but where CTRL_FLOAT saturates.
+    """
+    if dst is f.E8M0:
+        return CTRL_FLOAT, SATURATE, SATURATE_KEEP_NAN
     if isinstance(dst, IntFormat):
         is_free = (src, dst) == (f.INT16, f.UINT32)
         return (None, SATURATE, SATURATE) if is_free else (CTRL_CAST, SATURATE, WRAP)
@@ -144,6 +162,8 @@ def _row_of(
         when_clear=when_clear,
         when_set=when_set,
         keeps_nan=ctrl == CTRL_FLOAT and dst in _KEEP_NAN,
+        has_hybrid=dst is f.HF8,
+        copies_exponent=dst is f.E8M0,
     )
 
 
@@ -241,6 +261,8 @@ CAST_TABLE: Final[Mapping[str, Mapping[Pair, CastRow]]] = MappingProxyType(
             _row_950(f.E5M2, f.FP32, (), True),
             _row_950(f.E2M1, f.BF16, (), True),
             _row_950(f.E1M2, f.BF16, (), True),
+            _row_950(f.BF16, f.E8M0, (), True),
+            _row_950(f.E8M0, f.BF16, (), True),
         ),
     }
 )

@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from simulator.arithmetic import total_order
-from simulator.corrections import NO_CORRECTIONS, Corrections, loop
+from simulator.corrections import NIBBLES, NO_CORRECTIONS, Corrections, loop
 from simulator.machine.cast_table import (
     CAST_TABLE,
     CTRL_AT_START,
@@ -41,6 +41,7 @@ from simulator.machine.isa import (
     ScalarOp,
     SetCtrl,
     SetDeqScale,
+    SourceRounding,
     UbAddress,
     VectorScalar,
 )
@@ -208,6 +209,7 @@ class VectorCore:
         buffers: parts of UB that accesses must keep to; any part of UB if there are none.
         exact: convert by the definition instead of the fast paths.
         corrections: what a measured device converts in its own way.
+        first_nibble: as for `load`.
 
     Raises:
         SimulatorFault: buffers overlap, are not aligned or do not fit UB.
@@ -222,6 +224,7 @@ class VectorCore:
         *,
         exact: bool = False,
         corrections: Corrections = NO_CORRECTIONS,
+        first_nibble: str = NIBBLES.default,
     ) -> None:
         self._number = number
         self._space = Addresses(chip, gm, buffers)
@@ -229,6 +232,7 @@ class VectorCore:
         self._ub = VectorMemory(max((each.stop for each in buffers), default=chip.ub_bytes))
         self._exact = exact
         self._corrections = corrections
+        self._first_nibble = first_nibble
 
     def effect(self, instruction: Instruction) -> Effect:
         """Check an instruction's form and addresses, and return the bytes that it touches.
@@ -360,7 +364,8 @@ class VectorCore:
         """Work on elements one by one; of an element of which a byte is garbage, all of it is."""
         ub = self._ub
         known = ub.known(source, _first(source))
-        ub.bytes[target] = packed(work(load(ub.bytes[source], src)), dst)
+        nibble = self._first_nibble
+        ub.bytes[target] = packed(work(load(ub.bytes[source], src, nibble)), dst, nibble)
         if known.all():
             ub.note(target)
         else:
@@ -495,18 +500,24 @@ def _first(place: _Place) -> int:
 @functools.lru_cache(maxsize=256)
 def _cast_loop(
     row: CastRow,
-    mode: RoundMode | None,
+    mode: RoundMode | SourceRounding | None,
     policy: Policy,
     exact: bool,
     corrections: Corrections,
 ) -> elementwise.Loop:
-    conversion = Conversion(
-        src=row.src,
-        dst=row.dst,
-        mode=RoundMode.RINT if mode is None else mode,
-        policy=policy,
-    )
-    return loop((conversion,), corrections, exact=exact, engine="numpy")
+    if isinstance(mode, SourceRounding):
+        from simulator.machine.hybrid_rounding import HybridRounding
+
+        return HybridRounding(src=row.src, policy=policy).run
+    if mode is None:
+        mode = RoundMode.TRUNC if row.copies_exponent else RoundMode.RINT
+    conversion = Conversion(src=row.src, dst=row.dst, mode=mode, policy=policy)
+    run = loop((conversion,), corrections, exact=exact, engine="numpy")
+    if not row.copies_exponent:
+        return run
+    assert isinstance(row.src, FloatFormat)
+    unsigned = row.src.code_dtype.type(row.src.sign_code - 1)
+    return lambda codes, out: run(codes & unsigned, out)
 
 
 def _narrows_in_place(cast: Cast) -> bool:
@@ -524,9 +535,9 @@ def _check_cast(cast: Cast | CastRepeat, chip: Chip) -> None:
     row = CAST_TABLE.get(chip.isa, {}).get((cast.src_format, cast.dst_format))
     if row is None:
         raise SimulatorFault(f"Cast has no pair {cast.src_format} -> {cast.dst_format}")
-    if not (row.has_none if cast.mode is None else cast.mode in row.modes):
-        modes = [mode.name for mode in row.modes] + ["NONE"] * row.has_none
-        raise SimulatorFault(f"Cast has only the modes {', '.join(modes)} for this pair")
+    if cast.mode not in row.all_modes:
+        modes = ", ".join(mode.name if mode else "NONE" for mode in row.all_modes)
+        raise SimulatorFault(f"Cast has only the modes {modes} for this pair")
 
 
 def _check_scalar(instruction: VectorScalar) -> None:

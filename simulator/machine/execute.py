@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from simulator import corrections as element_work
-from simulator.corrections import NO_CORRECTIONS, Corrections, ElementStep
+from simulator.corrections import NIBBLES, NO_CORRECTIONS, Corrections, ElementStep
 from simulator.machine.core import VectorCore
 from simulator.machine.isa import DataCopy, DataCopyPad, Instruction
 from simulator.machine.memory import (
@@ -99,6 +99,7 @@ def execute(
     engine: Engine = "auto",
     threads: int = 1,
     corrections: Corrections = NO_CORRECTIONS,
+    first_nibble: str = NIBBLES.default,
 ) -> Codes:
     """Put values into GM, run a cast program over them, and take the result out of GM.
 
@@ -112,6 +113,7 @@ def execute(
         engine: what converts at "fast", as for `elementwise.loop`; instructions take numpy.
         threads: threads that share the work of "fast".
         corrections: what a measured device converts in its own way.
+        first_nibble: at "instructions", as for `load`; the results are the same.
 
     Returns:
         Destination codes, one element each, 1-D in row-major order.
@@ -135,12 +137,19 @@ def execute(
         return out
     native = values.astype(values.dtype.newbyteorder("<"), order="C", copy=False)
     gm = {
-        program.input: packed(codes_of(native.reshape(-1), src), src).view(),
+        program.input: packed(codes_of(native.reshape(-1), src), src, first_nibble).view(),
         program.output: np.empty(values.size * dst.bits // 8, np.uint8),
     }
     gm[program.input].flags.writeable = False
-    run(program, gm, copy_completion=copy_completion, exact=exact, corrections=corrections)
-    return load(gm[program.output], dst)
+    run(
+        program,
+        gm,
+        copy_completion=copy_completion,
+        exact=exact,
+        corrections=corrections,
+        first_nibble=first_nibble,
+    )
+    return load(gm[program.output], dst, first_nibble)
 
 
 def run(
@@ -150,6 +159,7 @@ def run(
     copy_completion: CopyCompletion = "latest",
     exact: bool = False,
     corrections: Corrections = NO_CORRECTIONS,
+    first_nibble: str = NIBBLES.default,
 ) -> GlobalMemory:
     """Execute every instruction of a program over global memory.
 
@@ -160,6 +170,7 @@ def run(
             as early. A program without races gives the same bits.
         exact: convert by the definition instead of the fast paths.
         corrections: what a measured device converts in its own way.
+        first_nibble: as for `load`.
 
     Returns:
         The global memory, which knows what was written.
@@ -177,7 +188,10 @@ def run(
             ranges, issued = program.ub_ranges(core), program.issued(core)
         try:
             vector_core = VectorCore(
-                core, program.chip, memory, ranges, exact=exact, corrections=corrections
+                *(core, program.chip, memory, ranges),
+                exact=exact,
+                corrections=corrections,
+                first_nibble=first_nibble,
             )
         except SimulatorFault as fault:
             raise SimulatorFault(f"core {core}: {fault}") from None

@@ -148,6 +148,12 @@ class DataCopyPad(_Copy):
         )
 
 
+class SourceRounding(enum.Enum):
+    """Round modes in which the source's own last bits decide, beside those of the definition."""
+
+    HYBRID = "CAST_HYBRID of 950, to HF8"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _CastForm:
     """The operands of both forms of Cast. Mode None is AscendC's CAST_NONE.
@@ -160,7 +166,7 @@ class _CastForm:
     src: UbAddress
     dst_format: Format
     src_format: Format
-    mode: RoundMode | None
+    mode: RoundMode | SourceRounding | None
     saturate: bool | None = None
 
     def __str__(self) -> str:

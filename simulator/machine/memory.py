@@ -15,8 +15,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from simulator.corrections import NIBBLES
 from simulator.machine.isa import GmAddress, UbAddress
-from simulator.numbers.formats import Codes, Format
+from simulator.numbers.formats import Codes, FloatFormat, Format
 from tiling.chips import Chip
 
 Bytes = npt.NDArray[np.uint8]
@@ -431,18 +432,32 @@ def check_gm_alignment(address: GmAddress, elem_bytes: int) -> None:
         )
 
 
-def load(memory: Bytes, fmt: Format) -> Codes:
-    """Codes that lie in memory; two of 4 bits share a byte, the low nibble first."""
-    if fmt.bits == 4:
-        return np.stack([memory & 15, memory >> 4], axis=-1).reshape(-1)
-    codes: Codes = memory.view(fmt.code_dtype)
-    return codes
+def load(memory: Bytes, fmt: Format, first_nibble: str = NIBBLES.default) -> Codes:
+    """Codes that lie in memory; two of 4 bits share a byte.
+
+    Args:
+        memory: bytes.
+        fmt: of the elements.
+        first_nibble: "low" or "high": of two floats the place of the first; integers have it low.
+    """
+    if fmt.bits != 4:
+        codes: Codes = memory.view(fmt.code_dtype)
+        return codes
+    low, high = _shifts(fmt, first_nibble)
+    return np.stack([memory >> low & 15, memory >> high & 15], axis=-1).reshape(-1)
 
 
-def packed(codes: Codes, fmt: Format) -> Bytes:
+def packed(codes: Codes, fmt: Format, first_nibble: str = NIBBLES.default) -> Bytes:
     """Codes as memory holds them, the inverse of `load`."""
     if fmt.bits != 4:
         return codes.view(np.uint8)
     pairs: Bytes = codes.astype(np.uint8, copy=False).reshape(-1, 2)
-    both: Bytes = pairs[:, 0] | (pairs[:, 1] << np.uint8(4))
+    first, second = _shifts(fmt, first_nibble)
+    both: Bytes = (pairs[:, 0] << first) | (pairs[:, 1] << second)
     return both
+
+
+def _shifts(fmt: Format, first_nibble: str) -> tuple[np.uint8, np.uint8]:
+    """The places of the first and the second element in a byte."""
+    is_high = isinstance(fmt, FloatFormat) and first_nibble == "high"
+    return (np.uint8(4), np.uint8(0)) if is_high else (np.uint8(0), np.uint8(4))

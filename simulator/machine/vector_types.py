@@ -20,14 +20,13 @@ class VectorType:
 
     Attributes:
         format: its number format.
-        cpp: its name in C++.
-        pyasc: its name in Python: pyasc's, or AscendC's where pyasc has none; None where
-            `simulator.ascendc` does not have it.
+        cpp: its name in C++; None where the AscendC kernels here have no cast of it.
+        pyasc: its name in Python: pyasc's, or AscendC's where pyasc has none.
     """
 
     format: Format
-    cpp: str
-    pyasc: str | None
+    cpp: str | None
+    pyasc: str
 
 
 VECTOR_TYPES: Final[Mapping[Format, VectorType]] = {
@@ -42,8 +41,14 @@ VECTOR_TYPES: Final[Mapping[Format, VectorType]] = {
         (f.INT16, "int16_t", "int16"),
         (f.INT32, "int32_t", "int32"),
         (f.INT64, "int64_t", "int64"),
-        (f.UINT16, "uint16_t", None),
-        (f.UINT32, "uint32_t", None),
+        (f.UINT16, "uint16_t", "uint16"),
+        (f.UINT32, "uint32_t", "uint32"),
+        (f.HF8, None, "hifloat8_t"),
+        (f.E4M3FN, None, "fp8_e4m3fn_t"),
+        (f.E5M2, None, "fp8_e5m2_t"),
+        (f.E8M0, None, "fp8_e8m0_t"),
+        (f.E2M1, None, "fp4x2_e2m1_t"),
+        (f.E1M2, None, "fp4x2_e1m2_t"),
     )
 }
 """In the order of their numbers in a trace of the twin (`FormatOf` in csrc/twin/instructions.h)."""

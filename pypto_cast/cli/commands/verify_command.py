@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 
 from ascend_kernels.matrix import MATRIX, CastControls, CastRule, resolve
 from ascend_kernels.program import conversions
-from pypto_cast.cli.app import Json, refuse_unread
+from pypto_cast.cli.app import ChipName, Json, refuse_unread
 from pypto_cast.dtypes.names import mode_named
 from pypto_cast.report import terminal
 from pypto_cast.report.report import Report, Table, columns, plain
@@ -33,7 +33,7 @@ from simulator.numbers.verify import (
     verify,
     versions,
 )
-from tiling.chips import A2_A3
+from tiling.chips import DEFAULT_CHIP, chip_named
 from tiling.input_files import document_bytes
 
 _DIFFERENT = 1
@@ -72,6 +72,7 @@ def run_verify(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace certificates.")] = False,
     as_json: Json = False,
+    chip: ChipName = None,
     confirmed: Annotated[
         Path | None,
         typer.Option(
@@ -89,7 +90,8 @@ def run_verify(
         reason = "beside --confirm, whose certificates say what to compute and where to write"
         refuse_unread(context, ("out", "exhaustive", "variants"), reason)
         exhaustive = variants = True
-    rules = [pair_named(pair)] if pair is not None else list(MATRIX[A2_A3].values())
+    family = chip_named(chip or DEFAULT_CHIP.name).isa
+    rules = [pair_named(pair, family)] if pair is not None else list(MATRIX[family].values())
     one = mode_named(mode).round_mode
     chosen = [
         subject
@@ -129,18 +131,22 @@ def run_verify(
     _show(engine, rows, certificates, mismatches, as_json=as_json)
 
 
-def pair_named(text: str) -> CastRule:
+def pair_named(text: str, family: str = DEFAULT_CHIP.isa) -> CastRule:
     """`fp32-fp16`.
+
+    Args:
+        text: names of the formats.
+        family: the instructions of a chip, `Chip.isa`.
 
     Raises:
         ValueError: no such pair; the text lists them.
     """
     source, _, destination = text.upper().partition("-")
     formats: list[Format | None] = [FORMATS.get(name) for name in (source, destination)]
-    for (src, dst), rule in MATRIX[A2_A3].items():
+    for (src, dst), rule in MATRIX[family].items():
         if [src, dst] == formats:
             return rule
-    known = ", ".join(_pair_name(rule) for rule in MATRIX[A2_A3].values())
+    known = ", ".join(_pair_name(rule) for rule in MATRIX[family].values())
     raise ValueError(f"no pair {text!r}; the pairs are {known}")
 
 

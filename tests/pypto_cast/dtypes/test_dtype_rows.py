@@ -106,7 +106,7 @@ TELLING = {
     for row in ROWS
     if row.pypto is not None and row.pypto.name in ("DT_BF16", "DT_FP8E4M3", "DT_FP8E5M2")
     for name in (*row.names, row.torch)
-} | {known.cpp for known in VECTOR_TYPES.values() if "bfloat" in known.cpp}
+} | {known.cpp for known in VECTOR_TYPES.values() if known.cpp and "bfloat" in known.cpp}
 """Strings that only a list of dtypes has."""
 MOST_MEMBERS = 8
 """A longer list of members is no longer the dtypes that one operation accepts."""

@@ -57,6 +57,47 @@ def _pairs() -> list[Pair]:
 
 
 PAIRS: Final = _pairs()
+
+_MEMORY_API_TABLE: Final = """
+BF16: FP16 M5, FP32 NONE, E1M2 M5, E2M1 M5, INT32 M5
+COMPLEX32: COMPLEX64 NONE
+COMPLEX64: COMPLEX32 M7, COMPLEX64 M5
+DOUBLE: BF16 M5, FP32 M5, INT32 TRUNC, INT64 TRUNC
+FP16: BF16 M5, FP32 NONE, HF8 ROUND/HYBRID, INT16 M5, INT32 M5, INT4 M5, INT8 M5, UINT8 M5
+FP32: BF16 M5, FP16 M7, FP32 M5, E4M3FN RINT, E5M2 RINT, HF8 ROUND/HYBRID, INT16 M5, INT32 M5
+FP32: INT64 M5
+E1M2: BF16 NONE
+E2M1: BF16 NONE
+E4M3FN: FP32 NONE
+E5M2: FP32 NONE
+HF8: FP16 NONE, FP32 NONE
+INT16: FP16 M5, FP32 NONE, INT32 NONE, INT4 NONE, UINT32 NONE, UINT8 NONE
+INT32: FP16 NONE, FP32 M5, INT16 NONE, INT64 NONE, UINT16 NONE, UINT8 NONE
+INT4: BF16 NONE, FP16 NONE, INT16 NONE
+INT64: DOUBLE M5, FP32 M5, INT32 NONE
+INT8: FP16 NONE, INT16 NONE, INT32 NONE
+UINT16: UINT32 NONE, UINT8 NONE
+UINT32: INT16 NONE, UINT16 NONE, UINT8 NONE
+UINT8: FP16 NONE, UINT16 NONE, UINT32 NONE
+"""
+"""CANN asc-devkit, Cast of the memory vector API, table of 950; INT32 -> FP16 ignores its mode."""
+
+
+def _memory_api() -> dict[tuple[str, str], tuple[str, ...]]:
+    named = {"M5": M5, "M7": (*M5, "ODD", "NONE")}
+    found = {}
+    for line in _MEMORY_API_TABLE.strip().splitlines():
+        src, rest = line.split(": ")
+        for entry in rest.split(", "):
+            dst, modes = entry.split()
+            found[src, dst] = named.get(modes, tuple(modes.split("/")))
+    return found
+
+
+MEMORY_API: Final = _memory_api()
+"""By pair, the round modes of Cast of the memory vector API."""
+REG_API_ALONE: Final = (("BF16", "E8M0"), ("E8M0", "BF16"))
+"""The pairs that Cast of the Reg vector API has besides."""
 NO_LOW_BITS: Final = {("FP16", "INT32"), ("INT16", "UINT32")}
 """Pairs to integers on which SaturationMode.OFF does not act, besides those that always fit."""
 SATURATED: Final = ("FP16", "BF16", "E5M2", "E4M3FN", "HF8")
