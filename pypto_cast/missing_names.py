@@ -42,7 +42,7 @@ _OUT_OF_REACH: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     _ON_950: (
         *("deinterleave", "interleave", "normal", "online_softmax", "online_softmax_update"),
-        *("quant_mx", "scaled_mm", "uniform", "scaled_batchmatmul"),
+        *("scaled_mm", "uniform", "scaled_batchmatmul"),
     ),
     _LOGS: (
         *("LogLevel", "check", "get_log_level", "internal_check", "internal_error", "log_debug"),

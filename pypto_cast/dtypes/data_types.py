@@ -50,6 +50,8 @@ __all__ = [
     "DT_UINT16",
     "DT_UINT32",
     "DT_UINT64",
+    "ROUND_DOWN",
+    "ROUND_UP",
     "AtomicRMWMode",
     "AtomicType",
     "CachePolicy",
@@ -557,6 +559,9 @@ class DequantScaleRoundingMode(_Numbered):
 
     ROUND_UP = 0
     ROUND_DOWN = 1
+
+
+ROUND_UP, ROUND_DOWN = DequantScaleRoundingMode
 
 
 class CompStage(enum.Enum):

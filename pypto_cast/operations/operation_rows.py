@@ -19,7 +19,7 @@ from pypto_cast.options.releases import RELEASES, Dtypes, ReleaseName
 from simulator.arithmetic import OPERATIONS, Fidelity, Operation
 from simulator.arithmetic.trust import Assumption
 from simulator.numbers.formats import Format
-from tiling.chips import A2_A3, Standing
+from tiling.chips import A2_A3, ASCEND_950, Standing
 from tiling.grid import Shape
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
@@ -40,6 +40,11 @@ ByRelease = Mapping[ReleaseName, Dtypes]
 def on_a2_a3(*dtypes: DataType) -> ByFamily:
     """Dtypes on A2 and A3 alone."""
     return {A2_A3: dtypes}
+
+
+def on_950(*dtypes: DataType) -> ByFamily:
+    """Dtypes on the 950 alone."""
+    return {ASCEND_950: dtypes}
 
 
 _BF16: Final = (DataType.DT_BF16,)
