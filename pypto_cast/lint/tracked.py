@@ -196,7 +196,7 @@ def result_of(cast: Cast) -> Tracked:
     return dataclasses.replace(
         source,
         format=cast.to,
-        is_integral=source.is_integral or isinstance(cast.to, IntFormat),
+        is_integral=source.holds_integers or isinstance(cast.to, IntFormat),
         wrapped_line=cast.span.line if wraps(cast) else source.wrapped_line,
         rounding=rounding,
     )

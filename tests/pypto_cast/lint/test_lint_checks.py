@@ -201,6 +201,14 @@ QUIET = {
         y[:] = pypto.cast(h, pypto.DT_INT8, pypto.CAST_TRUNC, satmode=on)
         """
     ),
+    "integers-through-fp16": in_kernel(
+        """
+        h = pypto.cast(x, pypto.DT_FP16)
+        on = pypto.SaturationMode.ON
+        y[:] = pypto.cast(h, pypto.DT_INT8, pypto.CAST_RINT, satmode=on)
+        """,
+        "pypto.Tensor([64, 512], pypto.DT_INT16)",
+    ),
     "odd-first": in_kernel(
         """
         h = pypto.cast(x, pypto.DT_FP16, pypto.CAST_ODD)
