@@ -9,6 +9,7 @@ from docs.generators import (
     api_pages,
     command_page,
     fidelity_tables,
+    lint_tables,
     name_pages,
     notebook_page,
     operation_pages,
@@ -26,6 +27,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
 
 TABLES: Final[Mapping[str, Callable[[], str]]] = {
     **fidelity_tables.TABLES,
+    **lint_tables.TABLES,
     **operation_tables.TABLES,
 }
 """Tables by the name that a page gives in `<!-- table: NAME -->`."""

@@ -30,6 +30,7 @@ _COMMANDS: Final = (
         "checkpoint",
         "diff",
         "judge",
+        "lint",
         "matrix",
         "operations",
         "explain",
@@ -53,9 +54,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: those of the command line unless given.
 
     Returns:
-        The exit code: 0 or 2, or 1 where `verify`, `diff`, `check-schedule` or `device-check` found
-        something, a dry run something to refuse, or `schedule --fail-over-ub` a kernel that does
-        not fit; of `run`, the program's.
+        The exit code: 0 or 2, or 1 where `verify`, `diff`, `lint`, `check-schedule` or
+        `device-check` found something, a dry run something to refuse, or
+        `schedule --fail-over-ub` a kernel that does not fit; of `run`, the program's.
     """
     try:
         _escape_output()

@@ -1,0 +1,1 @@
+"""Findings in sources of kernels, without running them."""

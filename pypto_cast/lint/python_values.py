@@ -1,0 +1,156 @@
+"""Values of Python expressions as far as a text tells them: dtypes, modes, shapes, tensors."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from pypto_cast.dtypes.names import spelled
+from pypto_cast.lint.tracked import Mode, Saturation, Tracked, Unnamed
+from pypto_cast.lint.vocabulary import EFFECTS, MODES, PYPTO, ROOTS, SATURATIONS, Effect
+from simulator.numbers.formats import Format
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Path:
+    """A name of a module, as its file imports it: `pypto.CAST_RINT`."""
+
+    module: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dtype:
+    """A dtype and the language whose name it is; empty: a text."""
+
+    language: str
+    format: Format
+
+
+Known = Tracked | Path | Dtype | int | float | str | tuple["Known", ...] | None
+"""The value of an expression, as far as the text tells; None: it does not."""
+
+INTEGERS: Final[Mapping[type[ast.operator], Callable[[int, int], int]]] = MappingProxyType(
+    {
+        ast.Add: operator.add,
+        ast.Sub: operator.sub,
+        ast.Mult: operator.mul,
+        ast.FloorDiv: operator.floordiv,
+    }
+)
+MOST: Final = 1 << 62
+"""Larger numbers are unknown: no extent has them."""
+_JIT: Final = ("frontend.jit", "jit")
+
+
+def below(owner: Path, name: str) -> Known:
+    """A name of a module: a dtype where it is one of a language, else its path."""
+    whole = f"{owner.module}.{name}" if not owner.name else ""
+    if whole and any(root == whole or root.startswith(f"{whole}.") for root in ROOTS):
+        return Path(module=whole, name="")
+    path = Path(module=owner.module, name=f"{owner.name}.{name}" if owner.name else name)
+    last = name.removeprefix("DT_")
+    row = spelled(last) if language_of(path) else None
+    is_dtype = path.name.count(".") == 0 or path.name.startswith("DataType.")
+    if row is not None and row.format is not None and is_dtype:
+        return Dtype(language=language_of(path), format=row.format)
+    return path
+
+
+def language_of(path: Path) -> str:
+    return ROOTS.get(path.module, "")
+
+
+def effect_of(path: Path) -> Effect | None:
+    language = "pypto" if language_of(path) in PYPTO else language_of(path)
+    known = EFFECTS.get(language, {})
+    return known.get(path.name)
+
+
+def is_jit(decorator: Known) -> bool:
+    return (
+        isinstance(decorator, Path) and language_of(decorator) in PYPTO and decorator.name in _JIT
+    )
+
+
+def mode_named(given: Known | Unnamed) -> Mode:
+    if given is Unnamed.DEFAULT:
+        return Unnamed.DEFAULT
+    text = given.name.rpartition(".")[2] if isinstance(given, Path) else given
+    if not isinstance(text, str) or text not in MODES:
+        return Unnamed.VARIABLE
+    return MODES[text] or Unnamed.DEFAULT
+
+
+def saturation_named(given: Known | Unnamed) -> Saturation:
+    if given is Unnamed.DEFAULT:
+        return Unnamed.DEFAULT
+    text = given.name.rpartition(".")[2] if isinstance(given, Path) else given
+    if not isinstance(text, str) or text not in SATURATIONS:
+        return Unnamed.VARIABLE
+    return SATURATIONS[text]
+
+
+def created(given: Iterable[Known], named: Mapping[str, Known]) -> Tracked:
+    """A tensor of a shape and a dtype, in either order; a bare text is a dtype's."""
+    dtype: Dtype | None = None
+    shape: tuple[Known, ...] | None = None
+    for each in (*given, *named.values()):
+        if isinstance(each, str) and (row := spelled(each)) is not None and row.format:
+            each = Dtype(language="", format=row.format)
+        if isinstance(each, Dtype) and dtype is None:
+            dtype = each
+        if isinstance(each, tuple) and shape is None:
+            shape = each
+    dynamic = any(isinstance(x, Path) and x.name.endswith("DYNAMIC") for x in shape or ())
+    extents = None if not shape else tuple(x if isinstance(x, int) else None for x in shape)
+    return Tracked(
+        format=None if dtype is None else dtype.format, shape=extents, is_dynamic=dynamic
+    )
+
+
+def shape_given(
+    given: Iterable[Known], named: Mapping[str, Known]
+) -> tuple[int | None, ...] | None:
+    shapes = [each for each in (*given, *named.values()) if isinstance(each, tuple)]
+    if not shapes:
+        return None
+    return tuple(x if isinstance(x, int) and x > 0 else None for x in shapes[0])
+
+
+def same_shape(tensors: list[Tracked]) -> tuple[int | None, ...] | None:
+    shapes = {each.shape for each in tensors}
+    return shapes.pop() if len(shapes) == 1 else None
+
+
+def positive_ints(values: Iterable[Known]) -> tuple[int, ...] | None:
+    """The numbers if all are known and positive."""
+    listed = list(values)
+    numbers = tuple(x for x in listed if isinstance(x, int) and x > 0)
+    return numbers if numbers and len(numbers) == len(listed) else None
+
+
+def names_set(nodes: Iterable[ast.AST]) -> set[str]:
+    """The names that statements bind, functions within them left out."""
+    found: set[str] = set()
+    waiting = list(nodes)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            found.add(node.name)
+            continue
+        waiting += ast.iter_child_nodes(node)
+    return found
+
+
+def sets_tile(statement: ast.stmt) -> bool:
+    return any(
+        isinstance(node, ast.Attribute) and node.attr == "set_vec_tile_shapes"
+        for node in ast.walk(statement)
+    )
