@@ -15,6 +15,7 @@ from ascend_kernels.schedule.planner.tiles.tile_graph import (
     PlanError,
     TileGraph,
     TileTensor,
+    in_order,
     producers,
 )
 from ascend_kernels.schedule.planner.tiles.tile_views import alive
@@ -79,7 +80,9 @@ class _Splitter:
             for place, each in enumerate([*self._assembles, *reversed(self._reshapes)])
         ]
         nodes = (*self._nodes.values(), *added)
-        return alive(TileGraph(nodes=nodes, tensors=tuple(self._tensors), next_raw=self._raw))
+        whole = alive(TileGraph(nodes=nodes, tensors=tuple(self._tensors), next_raw=self._raw))
+        # Sorted once more when memory is set (split_reshape.cpp:1209, :1214), as the dumps show.
+        return replace(whole, nodes=in_order(whole.nodes))
 
     def take(self, view: Node) -> None:
         """Let a view take a reshape of tiles, if there is one."""
