@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import runpy
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
 
 import pytest
 from support.programs.upstream_dumps import NAMES, kernel_of
@@ -11,6 +14,8 @@ import pypto_cast as pypto
 from ascend_kernels.schedule.planner import row_sharing, tiled_kernel
 from ascend_kernels.schedule.planner.subgraphs import TiledKernel
 from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError, TileGraph
+from benchmarks.planned_schedules import LIST, SEED, Case, drawn, listed
+from benchmarks.upstream_kernels import DTYPES
 from pypto_cast.kernel.jit import Kernel
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -155,6 +160,24 @@ def test_rows_that_are_joined_are_not_planned_for_others(monkeypatch: pytest.Mon
     assert lengths == [(64 * rows, 384) for rows in (2, 20, 21)]
 
 
+def of_rows(graph: TileGraph, rows: int) -> list[TileGraph]:
+    """A graph with so many whole tiles along each axis whose rows may be alike, and the rest."""
+    found = []
+    for axis in range(len(graph.tensors[0].shape)):
+        step, length = row_sharing.step_and_length(graph, axis)
+        if step:
+            found.append(row_sharing.of_length(graph, axis, rows * step + length % step))
+    return found
+
+
+def outcome(graphs: Sequence[TileGraph]) -> TiledKernel | str:
+    """The plan, or the reason for which there is none."""
+    try:
+        return tiled_kernel.tiled_kernel(graphs, "kernel", cores=40)
+    except PlanError as error:
+        return str(error)
+
+
 NOT_PLANNED = {"keepdim_false"}
 """Kernels of the dumps with an operation that is refused; test_tiled_kernels has the reasons."""
 WITHOUT_ROWS = {"loop_reshaped"}
@@ -178,11 +201,34 @@ def test_a_kernel_of_the_dumps_has_the_plan_of_all_its_rows(
         except PlanError:
             assert name in NOT_PLANNED
             return
-    longer = []
-    for axis in range(len(graphs[0].tensors[0].shape)):
-        step, length = row_sharing.step_and_length(graphs[0], axis)
-        if step:
-            longer.append(row_sharing.of_length(graphs[0], axis, 66 * step + length % step))
+    longer = of_rows(graphs[0], 66)
     shared = [tiled_kernel.tiled_kernel([each], name, cores=40) for each in longer]
     monkeypatch.setattr(tiled_kernel, "with_shared_rows", all_rows)
     assert shared == [tiled_kernel.tiled_kernel([each], name, cores=40) for each in longer]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("cases", [listed(LIST), islice(drawn(SEED), 300)], ids=["listed", "drawn"])
+def test_kernels_laid_beside_the_wheel_have_the_plan_of_all_their_rows(
+    cases: Iterator[Case], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As they are, and each axis whose rows may be alike eight tiles long."""
+    compared = 0
+    for case in cases:
+        of = case.kernel
+        file = tmp_path / f"{of.id}.py"
+        file.write_text(of.text, encoding="utf-8")
+        kernel = runpy.run_path(str(file), run_name=of.id)[of.name]
+        given = [pypto.tensor(list(x), getattr(pypto, DTYPES[dtype])) for x, dtype in of.tensors]
+        try:
+            with pypto.options(release="0.2.0", satmode="upstream"):
+                graphs = kernel.tensor_graphs(*given)
+        except ValueError:  # refused by the tensor level, or for its control flow
+            continue
+        plans = []
+        for shares in (row_sharing.with_shared_rows, all_rows):
+            monkeypatch.setattr(tiled_kernel, "with_shared_rows", shares)
+            plans.append([outcome(graphs), *(outcome([x]) for x in of_rows(graphs[0], 8))])
+        assert plans[0] == plans[1], of.id
+        compared += 1
+    assert compared > 180
