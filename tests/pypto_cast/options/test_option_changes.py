@@ -20,14 +20,14 @@ def test_options_that_stay_are_the_same_object() -> None:
     before = Options(vec_tile_shapes=(16, 512))
     assert changed(before) is before
     assert changed(before, vec_tile_shapes=(8 + 8, 512), strict=False) is not None
-    assert changed(before, vec_tile_shapes=tuple([8 + 8, 512])) is before
+    assert changed(before, vec_tile_shapes=(8 + 8, 512)) is before
 
 
 def test_a_tile_shape_that_is_set_again_gives_the_same_object() -> None:
     before = Options()
     found = changed(before, vec_tile_shapes=(8, 64))
     assert found == replace(before, vec_tile_shapes=(8, 64))
-    assert changed(before, vec_tile_shapes=tuple([8, 64])) is found
+    assert changed(before, vec_tile_shapes=(8, 64)) is found
     assert changed(Options(), vec_tile_shapes=(8, 64)) is not found
 
 
