@@ -23,8 +23,7 @@ from typing import Any, Final
 
 from pypto_cast.call_sites import warnings_given
 from pypto_cast.kernel.straight_bodies import BY_ELEMENT, BY_ROW, is_straight
-from pypto_cast.options.changes import changed
-from pypto_cast.options.context import Options, current
+from pypto_cast.options.context import Options, changed, current
 from pypto_cast.recording.buffers import Buffer
 from pypto_cast.recording.recording import Recording
 from pypto_cast.recording.steps import Call, CallSite, OperationStep, Patch, RecordedStep
@@ -32,8 +31,6 @@ from pypto_cast.tensors.indexing import box_of
 from pypto_cast.tensors.tensor import Tensor
 from tiling.grid import Shape
 
-LEAST_ROUNDS: Final = 6
-"""Loops of fewer iterations run one by one."""
 _MOST_ELEMS: Final = 1 << 21
 """Of a tensor that stands for those of several iterations."""
 _MOST_TOOLS: Final = 6
@@ -361,7 +358,7 @@ def _moved_step(step: RecordedStep, whole: RecordedStep, loops: tuple[str, ...])
 
 
 def _moved(write: _Write, number: int, loops: tuple[str, ...]) -> Iterator[Patch]:
-    """The origin of what an iteration wrote, at its place."""
+    """The origin of the elements of the box of an iteration."""
     for patch in write.origin:
         record: Any = patch.record
         if isinstance(record, CallSite):

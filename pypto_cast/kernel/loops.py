@@ -11,14 +11,19 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import chain, repeat
 from types import FrameType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pypto_cast.call_sites import Place
-from pypto_cast.kernel.loop_replay import LEAST_ROUNDS, Replay, replay_of
 from pypto_cast.options.context import Options, Scope, current
 from pypto_cast.recording import recording
 from pypto_cast.tensors.symbolic import LoopIndex, SymbolicScalar, decided, scalar_of
 
+if TYPE_CHECKING:
+    from pypto_cast.kernel.loop_replay import Replay
+    from pypto_cast.recording.recording import Recording
+
+LEAST_ROUNDS: Final = 6
+"""Loops of fewer iterations run one by one."""
 _INDEX: Final = "idx"
 """The name of an index that is given none; upstream numbers these."""
 
@@ -181,11 +186,18 @@ def _replayed(rounds: Sequence[_Round], replay: Replay) -> Iterator[_Taken]:
     yield from _one_by_one(rounds[-1:])
 
 
+def _replay(kernel: Recording, frame: FrameType) -> Replay | None:
+    from pypto_cast.kernel.loop_replay import replay_of  # loaded with the first longer loop
+
+    return replay_of(kernel, frame)
+
+
 def _run(rounds: Iterable[_Round], *, may_replay: bool = False) -> Iterator[LoopIndex]:
     kernel, taken = recording.current(), _one_by_one(rounds)
     if kernel is not None:
         kernel.loops_at.update(_statements(sys._getframe(1)))
-        if may_replay and (replay := replay_of(kernel, sys._getframe(1))) is not None:
+        replay = _replay(kernel, sys._getframe(1)) if may_replay else None
+        if replay is not None:
             taken = _replayed(list(rounds), replay)
     for each, together, options in taken:
         within: AbstractContextManager[None] = nullcontext()

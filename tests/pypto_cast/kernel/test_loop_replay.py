@@ -113,7 +113,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> _Seen:
 
 @pytest.fixture
 def one_by_one(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    return lambda: monkeypatch.setattr(loops, "replay_of", lambda *_: None)
+    return lambda: monkeypatch.setattr(loops, "_replay", lambda *_: None)
 
 
 def _given(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -305,7 +305,7 @@ def unrolled(x: Rows, y: Rows, out: Rows) -> None:
 
 @pypto.jit
 def few(x: Rows, y: Rows, out: Rows) -> None:
-    for i in pypto.loop(loop_replay.LEAST_ROUNDS - 1):
+    for i in pypto.loop(loops.LEAST_ROUNDS - 1):
         out[i : i + 1, :] = pypto.exp(x[i : i + 1, :])
 
 

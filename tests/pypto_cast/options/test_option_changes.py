@@ -7,9 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 import pypto_cast as pypto
-from pypto_cast.options import changes
-from pypto_cast.options.changes import changed
-from pypto_cast.options.context import Options
+from pypto_cast.options import context
+from pypto_cast.options.context import Options, changed
 
 
 class _Marked(tuple[int, ...]):
@@ -39,9 +38,9 @@ def test_a_marked_tile_shape_is_kept_as_it_is() -> None:
 
 def test_the_changes_that_are_kept_have_a_limit() -> None:
     before = Options()
-    for length in range(1, 2 * changes._MOST_CHANGES):
+    for length in range(1, 2 * context._MOST_CHANGES):
         assert changed(before, vec_tile_shapes=(length,)).vec_tile_shapes == (length,)
-    assert len(changes._CHANGES) <= changes._MOST_CHANGES
+    assert len(context._CHANGES) <= context._MOST_CHANGES
 
 
 def test_other_options_have_other_plans_of_equal_operations() -> None:
