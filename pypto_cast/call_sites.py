@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import os
 import sys
 import warnings
@@ -92,6 +93,14 @@ WARNED: Final[ContextVar[set[tuple[Place, str]] | None]] = ContextVar(
 """The places and texts that the running kernel has warned of once; None outside kernels."""
 
 
+_GIVEN: Final = itertools.count()
+
+
+def warnings_given() -> int:
+    """A number that is one more than the last, and two more if there was a warning since."""
+    return next(_GIVEN)
+
+
 def warn_caller(text: str, category: type[Warning], *, once: bool = False) -> None:
     """Warn at the `caller`.
 
@@ -103,6 +112,7 @@ def warn_caller(text: str, category: type[Warning], *, once: bool = False) -> No
     """
     if _SILENCED.get():
         return
+    next(_GIVEN)
     place = caller()
     warned = WARNED.get()
     if once and warned is not None:

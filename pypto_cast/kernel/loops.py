@@ -11,13 +11,19 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import chain, repeat
 from types import FrameType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pypto_cast.call_sites import Place
-from pypto_cast.options.context import Scope, current
+from pypto_cast.options.context import Options, Scope, current
 from pypto_cast.recording import recording
 from pypto_cast.tensors.symbolic import LoopIndex, SymbolicScalar, decided, scalar_of
 
+if TYPE_CHECKING:
+    from pypto_cast.kernel.loop_replay import Replay
+    from pypto_cast.recording.recording import Recording
+
+LEAST_ROUNDS: Final = 6
+"""Loops of fewer iterations run one by one."""
 _INDEX: Final = "idx"
 """The name of an index that is given none; upstream numbers these."""
 
@@ -64,7 +70,8 @@ def loop(
         return _run(rounds)
     indices = range(*map(int, bounds))
     _check_step(indices.step)
-    return _run(_rounds(indices, name, idx_name, _copies(len(indices), unroll_list or ())))
+    rounds = _rounds(indices, name, idx_name, _copies(len(indices), unroll_list or ()))
+    return _run(rounds, may_replay=len(indices) >= LEAST_ROUNDS and not unroll_list)
 
 
 def _check_step(step: int) -> None:
@@ -155,17 +162,50 @@ def _planned(
         begin = end
 
 
-def _run(rounds: Iterable[_Round]) -> Iterator[LoopIndex]:
-    kernel = recording.current()
+_Taken = tuple[_Round, AbstractContextManager[None], Options | None]
+"""An iteration, the context that its body runs in, and its options, unless they are the current."""
+
+
+def _one_by_one(rounds: Iterable[_Round]) -> Iterator[_Taken]:
+    for each in rounds:
+        yield each, nullcontext(), None
+
+
+def _replayed(rounds: Sequence[_Round], replay: Replay) -> Iterator[_Taken]:
+    """The iterations in their order; of several that are carried out together, the first."""
+    for each in rounds[:2]:
+        yield each, replay.recorded(), None
+    number = 2
+    for together in replay.runs(rounds[2:-1]):
+        if len(together) == 1:
+            yield from _one_by_one(together)
+        else:
+            positions = [each.position for each in together]
+            yield together[0], replay.together(positions, number), replay.options()
+        number += len(together)
+    yield from _one_by_one(rounds[-1:])
+
+
+def _replay(kernel: Recording, frame: FrameType) -> Replay | None:
+    from pypto_cast.kernel.loop_replay import replay_of  # loaded with the first longer loop
+
+    return replay_of(kernel, frame)
+
+
+def _run(rounds: Iterable[_Round], *, may_replay: bool = False) -> Iterator[LoopIndex]:
+    kernel, taken = recording.current(), _one_by_one(rounds)
     if kernel is not None:
         kernel.loops_at.update(_statements(sys._getframe(1)))
-    for each in rounds:
+        replay = _replay(kernel, sys._getframe(1)) if may_replay else None
+        if replay is not None:
+            taken = _replayed(list(rounds), replay)
+    for each, together, options in taken:
         within: AbstractContextManager[None] = nullcontext()
         if kernel is not None:
             within = kernel.in_loop(each.position, opens=each.opens, closes=each.closes)
         body = id(sys._getframe(1))
-        scope = Scope(current())
-        with within, scope:
+        scope = Scope(options or current())
+        with within, scope, together:
             try:
                 yield each.index
             except GeneratorExit:

@@ -24,7 +24,6 @@ from ascend_kernels.npu import RunMode
 from pypto_cast.call_sites import warn_caller
 from pypto_cast.dtypes.data_types import SaturationMode
 from pypto_cast.loading import entry
-from pypto_cast.options.changes import changed
 from pypto_cast.options.hints import (
     GLOBAL,
     GROUPS,
@@ -219,6 +218,34 @@ class Options:
         """Copied and pickled with the chip's name, which stands for a row of the table of chips."""
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return _restored, ({**fields, "chip": self.chip.name},)
+
+
+_KEPT_CHANGES: Final = {"vec_tile_shapes": tuple, "run_mode": RunMode}
+_MOST_CHANGES: Final = 1 << 8
+_CHANGES: Final[dict[tuple[int, str, object], tuple[Options, Options]]] = {}
+
+
+def changed(before: Options, **changes: Any) -> Options:
+    """The same options with some values changed; the same object where none of them is another.
+
+    So it is where a tile shape or a run mode alone is set again: plans are found by the object. A
+    tile shape that a search marks, by a type of its own, is kept as it is.
+    """
+    real = {name: value for name, value in changes.items() if getattr(before, name) is not value}
+    if not real:
+        return before
+    (name, value), old = next(iter(real.items())), getattr(before, next(iter(real)))
+    if len(real) > 1 or not type(old) is type(value) is _KEPT_CHANGES.get(name):
+        return dataclasses.replace(before, **real)
+    if old == value:
+        return before
+    key = id(before), name, value
+    known = _CHANGES.get(key)
+    if known is None:
+        if len(_CHANGES) >= _MOST_CHANGES:
+            _CHANGES.clear()
+        known = _CHANGES[key] = before, dataclasses.replace(before, **real)
+    return known[1]
 
 
 @functools.cache

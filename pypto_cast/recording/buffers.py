@@ -358,6 +358,26 @@ class Buffer(Generic[_Patch]):
         for patch in () if self._is_window else patches:
             memory.journal.record(memory.patches.put(patch.offset, patch.extent, patch))
 
+    def divide(
+        self, offset: Shape, extent: Shape, parts: Iterable[tuple[Shape, Shape, Iterable[_Patch]]]
+    ) -> None:
+        """Have smaller boxes in the place of one that was just written, and only once.
+
+        Args:
+            offset, extent: of the box.
+            parts: offset and extent of each, and its patches, which lie in it.
+        """
+        memory = self._memory
+        if memory.boxes[offset, extent] > 1:
+            memory.boxes[offset, extent] -= 1
+        else:
+            del memory.boxes[offset, extent]
+        memory.patches.drop_covered(offset, extent)
+        for start, size, patches in parts:
+            memory.boxes[start, size] = memory.boxes.get((start, size), 0) + 1
+            for patch in patches:
+                memory.patches.put(patch.offset, patch.extent, patch)
+
     def put_interval(self, held: Enclosure, offset: Shape) -> None:
         """Set the interval of a box, but not its values.
 

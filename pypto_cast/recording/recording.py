@@ -107,6 +107,8 @@ class Recording:
         plan: plans the schedule of the outermost kernel; None where it is recorded for that.
         refusal: the reason for which none is planned; None where one is, "" if not tried.
         numbers: the float operands, some of which upstream's compiler takes for one.
+        box_heights: by how much the next boxes are higher, where iterations are carried out
+            together; None elsewhere.
     """
 
     kernel: str
@@ -134,6 +136,7 @@ class Recording:
     plan: Callable[[], object] | None = None
     refusal: str | None = ""
     numbers: CloseNumbers = field(default_factory=CloseNumbers)
+    box_heights: Iterator[int] | None = None
 
     def __post_init__(self) -> None:
         if self.tape is not None:

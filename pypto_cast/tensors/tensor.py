@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from types import EllipsisType
 from typing import Any, overload
 
@@ -44,6 +45,14 @@ from simulator.arithmetic.interval import Enclosure, unknown
 from tiling.grid import Shape
 
 __all__ = ["DYNAMIC", "Tensor", "tensor"]
+
+
+def _of_iterations(extent: Shape) -> Shape:
+    """The extent of a box of the body, for all iterations that are carried out together."""
+    running = recording.current()
+    if running is None or running.box_heights is None:
+        return extent
+    return next(running.box_heights) * extent[0], *extent[1:]
 
 
 @refusing
@@ -298,9 +307,11 @@ class Tensor(Storage, Operators):
         valid_shape: Sequence[int] | None = None,
     ) -> Tensor:
         """A part of the tensor; see `pypto.view`."""
-        return self._part(
-            *indexing.view_box(shape, offsets, valid_shape, self._shape, self.valid_shape)
+        extent, start, valid = indexing.view_box(
+            shape, offsets, valid_shape, self._shape, self.valid_shape
         )
+        whole = _of_iterations(extent)
+        return self._part(whole, start, valid if whole == extent else whole)
 
     @recording.replayable_operation
     def assemble(self, input: Tensor, offsets: Sequence[int]) -> None:
@@ -427,7 +438,7 @@ class Tensor(Storage, Operators):
         if len(box.dropped) == self.dim:
             return self._element(box.start, key)
         check_extents(box.extent)
-        extent, held = tuple(map(operator.index, box.extent)), self.valid_shape
+        extent, held = _of_iterations(tuple(map(operator.index, box.extent))), self.valid_shape
         valid = indexing.clipped(held, box.start.offset, extent)
         part = self._part(extent, box.start.unless_cut(held, extent, valid), valid)
         return part._without(box.dropped) if box.dropped else part
@@ -442,6 +453,8 @@ class Tensor(Storage, Operators):
             self.scatter_(key.start, key.stop, value)
         else:
             box = indexing.box_of(key, self._shape)
+            whole = _of_iterations(box.extent)
+            box = box if whole is box.extent else replace(box, extent=whole)
             self._write(self._fitted(value, box), box.start)
 
     def _part(self, extent: Shape, start: indexing.Start, valid: Shape) -> Tensor:

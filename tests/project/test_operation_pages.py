@@ -114,6 +114,7 @@ def test_the_parts_are_those_that_run(name: str, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(OperationRow, "steps", property(noting))
     monkeypatch.setattr(elementwise_plan, "_PLANS", {})  # plans of former calls know their steps
+    monkeypatch.setattr(elementwise_plan, "_KNOWN", {})
     x = pypto.tensor([2, 3], pypto.DT_FP32, data=[[1.5, -2.0, 0.25], [0.0, 8.0, -1.5]])
     one = pypto.tensor([2], pypto.DT_FP32, data=[1.0, 1.0])
     codes = pypto.tensor([2, 3], pypto.DT_INT8, data=[[1, 2, 3], [4, 5, 6]])

