@@ -40,7 +40,7 @@ Array = npt.NDArray[Any]
 
 LONGEST: Final = 6
 _NAN_SHARE: Final = 0.2
-"""How often a result is NaN where it may be."""
+"""The share of results that are NaN where they may be."""
 _INPUTS: Final = (
     *(pypto.DT_FP32, pypto.DT_FP32, pypto.DT_FP16, pypto.DT_BF16, pypto.DT_INT32),
     *(pypto.DT_INT16, pypto.DT_INT8, pypto.DT_UINT8),

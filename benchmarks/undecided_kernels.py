@@ -4,7 +4,7 @@ A kernel reads numbers of an INT32 tensor whose elements a device may give other
 is compared with plain calls, one for each combination of values: an element that is called certain
 must have its code in all of them, and an array that is not listed as an output must stay as it was.
 
-    python -m benchmarks.undecided_kernels --count 5000 --seed 1
+    python -m benchmarks.undecided_kernels --count 10000 --seed 1
     python -m benchmarks.undecided_kernels --seconds 120
 """
 
@@ -316,7 +316,7 @@ def random_kernels(seed: int) -> Iterator[tuple[str, Checked]]:
 
 
 def table_row(seed: int, checked: Sequence[Checked]) -> str:
-    """A row of the table in docs/operations.md."""
+    """A row of the table in benchmarks/undecided_kernels.md."""
     total = {
         name: sum(getattr(each, name) for each in checked)
         for name in ("runs", "failed", "elems", "certain", "false")

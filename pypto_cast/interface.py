@@ -71,6 +71,7 @@ from pypto_cast.tensors.symbolic import DYN as DYN
 from pypto_cast.tensors.symbolic import DYNAMIC as DYNAMIC
 from pypto_cast.tensors.symbolic import STATIC as STATIC
 from pypto_cast.tensors.symbolic import LoopIndex as LoopIndex
+from pypto_cast.tensors.symbolic import SatStatus as SatStatus
 from pypto_cast.tensors.symbolic import StatusType as StatusType
 from pypto_cast.tensors.symbolic import Symbol as Symbol
 from pypto_cast.tensors.symbolic import SymbolicScalar as SymbolicScalar

@@ -60,10 +60,12 @@ ENTRIES: Final[Mapping[str, str]] = MappingProxyType(
         "certainty_page": "pypto_cast.kernel.reports.certainty_page",
         "certainty_tables": "pypto_cast.kernel.reports.certainty_page",
         "check_chain": "pypto_cast.routes.chain_checks",
+        "check_conditions": "pypto_cast.tensors.expression_conditions",
         "fit_report": "pypto_cast.kernel.fit",
         "model_of_file": "pypto_cast.device.device_model",
         "read_schedule": "pypto_cast.upstream.schedule_reader",
         "routes": "pypto_cast.routes.cast_routes",
+        "simplified": "pypto_cast.tensors.expression_rules",
         "tune": "pypto_cast.tuning.tune",
         "tune_kernel": "pypto_cast.tuning.kernel_search",
     }
@@ -71,7 +73,10 @@ ENTRIES: Final[Mapping[str, str]] = MappingProxyType(
 """The module of each name that stands on the core."""
 _SUBMODULES: Final = ("dialects", "testing")
 """Packages of functions that the user calls; loaded when they are named."""
-_OF_THE_HOUSE: Final = ("certainty_page", "certainty_tables", "model_of_file", "tune_kernel")
+_OF_THE_HOUSE: Final = (
+    *("certainty_page", "certainty_tables", "check_conditions", "model_of_file", "simplified"),
+    "tune_kernel",
+)
 """Entries that are no names of the package."""
 
 

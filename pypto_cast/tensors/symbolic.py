@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import enum
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from pypto_cast.call_sites import is_called_from_outside
+from pypto_cast.loading import entry
 from pypto_cast.options.context import current
 from pypto_cast.recording.causes import CONTROL_DEPENDENCE
 from pypto_cast.recording.recording import current as current_recording
@@ -32,6 +33,14 @@ if TYPE_CHECKING:
     from ascend_kernels.schedule.scalars import Scalar
 
 _VALUES: Final = range(-(2**63), 2**63)
+
+
+class SatStatus(enum.IntEnum):
+    """The truth of a conjunction: it holds, it contradicts itself, or that is not known."""
+
+    SAT = 0
+    UNSAT = 1
+    UNKNOWN = 2
 
 
 class StatusType(enum.Enum):
@@ -90,9 +99,7 @@ def _expression(name: str, *, is_reflected: bool = False) -> Callable[..., Any]:
         known = [bool(each) for each in ordered if not isinstance(each, Symbol)]
         if name in _ABSORBING and bool(_ABSORBING[name]) in known:
             return SymbolicScalar(_ABSORBING[name])
-        texts = [getattr(operand, "name", operand) for operand in ordered]
-        text = _TEXTS.get(name, OPERATORS[name].form).format(*texts)
-        return Symbol(text, kind=name, has_same_sides=str(texts[0]) == str(texts[-1]))
+        return Symbol.of(name, *ordered)
 
     return apply
 
@@ -108,12 +115,24 @@ class Symbol:
     Args:
         name: the name or the expression, in upstream's words.
         kind: the operator of an expression; empty for a name.
-        has_same_sides: the operands of that operator have the same text.
+        operands: of that operator.
     """
 
     name: str
     kind: str = ""
-    has_same_sides: bool = False
+    operands: tuple[Symbol | int, ...] = ()
+
+    @staticmethod
+    def of(kind: str, *operands: Symbol | int) -> Symbol:
+        """The expression of an operator on symbols and ints."""
+        held = tuple(x if isinstance(x, Symbol) else operator.index(x) for x in operands)
+        text = _TEXTS.get(kind, OPERATORS[kind].form).format(*map(str, held))
+        return Symbol(text, kind=kind, operands=held)
+
+    def simplify(self) -> Symbol | SymbolicScalar:
+        """A simpler expression of the same value, as upstream's rules have it."""
+        simpler: Symbol | SymbolicScalar = entry("simplified")(self)
+        return simpler
 
     if TYPE_CHECKING:  # the operators are made from a table
 
@@ -130,7 +149,8 @@ class Symbol:
     def __bool__(self) -> bool:
         if self.kind not in ("eq", "ne"):
             return bool(self.concrete())
-        return self.has_same_sides is (self.kind == "eq")
+        first, second = map(str, self.operands)
+        return (first == second) is (self.kind == "eq")
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -206,6 +226,12 @@ class SymbolicScalar(KernelNumber, _Length, metaclass=_NumberKind):
 
     __slots__ = ("_scalar", "_value")
     _scalar: Scalar
+
+    @staticmethod
+    def check(conds: Sequence[Symbol | int]) -> SatStatus:
+        """SAT if all conditions hold, UNSAT if they contradict; see `expression_conditions`."""
+        status: SatStatus = entry("check_conditions")(conds)
+        return status
 
     if not TYPE_CHECKING:  # the result is a number, or a Symbol
 
