@@ -309,6 +309,26 @@ def run_pytest(place: Path, *arguments: str) -> str:
     return done.stdout + done.stderr
 
 
+OF_950 = """
+import pytest
+from pypto_cast.options.context import current
+
+@pytest.mark.pypto(
+    chip="Ascend950PR", fp8_nan=True, int_saturation=True, cast_saturation=False,
+    global_saturation=False, readings={"nan-e2m1": "max"},
+)
+def test_options(pypto_sim):
+    assert current().fp8_nan and current().int_saturation
+    assert not (current().cast_saturation or current().global_saturation)
+    assert current().readings == (("nan-e2m1", "max"),)
+"""
+
+
+def test_the_marker_has_the_options_of_the_950(tmp_path: Path) -> None:
+    (tmp_path / "test_of_950.py").write_text(OF_950, encoding="utf-8")
+    assert "1 passed" in run_pytest(tmp_path, "--strict-markers")
+
+
 def test_the_plugin_cleans_up_and_names_the_tile(tmp_path: Path) -> None:
     (tmp_path / "test_failing.py").write_text(FAILING, encoding="utf-8")
     text = run_pytest(tmp_path, "--pypto-chip", "Ascend910B1", "--strict-markers")
@@ -316,7 +336,7 @@ def test_the_plugin_cleans_up_and_names_the_tile(tmp_path: Path) -> None:
     report = text[text.index("- pypto_cast -") :].splitlines()
     assert report[1] == "chip Ascend910_9362, fidelity instructions"
     assert report[2].startswith("tile 2 at [32], [16] elements, core 2, cast FP32 -> FP16 at test_")
-    assert "marker pypto has chip, copy_completion, engine" in text
+    assert "marker pypto has cast_saturation, chip, copy_completion, engine" in text
 
 
 @pytest.mark.parametrize(
