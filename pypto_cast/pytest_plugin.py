@@ -40,6 +40,7 @@ _OPTIONS: Final = (
     "readings",
     "release",
     "satmode",
+    "simt_bytes",
     "strict",
     "threads",
 )
