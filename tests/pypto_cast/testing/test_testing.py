@@ -309,6 +309,32 @@ def run_pytest(place: Path, *arguments: str) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.parametrize(
+    ("dtype", "changed", "text"),
+    [
+        (pypto.DT_HF8, 0x0A ^ 1, "actual   1.25 = 0x0a (0 0001 010)"),
+        (pypto.DT_FP8E4M3, 0x3A ^ 1, "actual   1.25 = 0x3a (0 0111 010)"),
+        (pypto.DT_FP8E5M2, 0x3D ^ 1, "actual   1.25 = 0x3d (0 01111 01)"),
+    ],
+)
+def test_small_floats_that_differ_are_named_by_their_fields(
+    dtype: pypto.DataType, changed: int, text: str
+) -> None:
+    x = pypto.tensor(None, pypto.DT_FP32, data=np.array([[1.25, np.nan]], np.float32))
+    with pypto.options(chip="Ascend950PR", vec_tile_shapes=(1, 32)):
+        found = pypto.cast(x, dtype)
+    codes = found.numpy().view(np.uint8).copy()
+    assert_bits_equal(found, codes.view(found.numpy().dtype), nans="class")
+    codes[0, 0] = changed
+    with pytest.raises(AssertionError, match="one ulp: 1") as caught:
+        assert_bits_equal(found, codes.view(found.numpy().dtype))
+    assert text in str(caught.value)
+    assert "core 0, cast FP32 -> " in str(caught.value)
+    codes[0] = [0x0A, 0x00]
+    with pytest.raises(AssertionError, match="NaN"):
+        assert_bits_equal(found, codes.view(found.numpy().dtype))
+
+
 OF_950 = """
 import pytest
 from pypto_cast.options.context import current
