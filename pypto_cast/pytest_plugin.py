@@ -27,14 +27,20 @@ if TYPE_CHECKING:
     from pypto_cast.recording.tally import Tally
 
 _OPTIONS: Final = (
+    "cast_saturation",
     "chip",
     "copy_completion",
     "engine",
     "exact",
     "fidelity",
+    "fp8_nan",
+    "global_saturation",
     "inf_nan_mode",
+    "int_saturation",
+    "readings",
     "release",
     "satmode",
+    "simt_bytes",
     "strict",
     "threads",
 )

@@ -20,6 +20,11 @@ ASCEND_950: Final = "950"
 """The family of NPU architecture 3510."""
 
 
+SIMT_BYTES: Final[Mapping[str, tuple[int, int]]] = {ASCEND_950: (32 * 1024, 128 * 1024)}
+"""By family, the least and the most of UB that SIMT takes as its data cache; documented: CANN
+asc-devkit, NPU architecture 3510."""
+
+
 class Standing(enum.Enum):
     """The standing of a hardware figure: documented, inferred, chosen or measured."""
 
@@ -94,6 +99,25 @@ class Chip(Copied):
     clock_hz: int
     sources: Mapping[str, Source]
     isa: str = A2_A3
+
+    def with_simt(self, simt_bytes: int) -> Chip:
+        """The chip with so much of UB given to the data cache of SIMT; 0: itself.
+
+        Raises:
+            ValueError: it has no SIMT, or another size than whole blocks within its limits.
+        """
+        if not simt_bytes:
+            return self
+        least, most = SIMT_BYTES.get(self.isa, (0, 0))
+        if not least <= simt_bytes <= most or simt_bytes % self.block_bytes:
+            limits = f"takes {least} to {most} B of UB, in blocks of {self.block_bytes} B"
+            has = limits if most else "is not simulated"
+            raise ValueError(f"SIMT of {self} {has}; simt_bytes is {simt_bytes}")
+        return dataclasses.replace(
+            self,
+            ub_bytes=self.ub_bytes - simt_bytes,
+            ub_safe_bytes=self.ub_safe_bytes - simt_bytes,
+        )
 
     def __hash__(self) -> int:
         return hash(self.name)

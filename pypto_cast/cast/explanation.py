@@ -289,7 +289,7 @@ def _last_place(code: int, rule: CastRule) -> Fraction:
 
 def _note(source: Number, result: Number, dst: Format) -> str:
     if source.special == "nan":
-        return "" if result.special == "nan" else "NaN becomes 0"
+        return "" if result.special == "nan" else f"NaN becomes {result}"
     if source.special == "inf":
         return "" if result.special == "inf" else "clamped"
     if result.special == "inf":

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
+from simulator.corrections import READINGS
 from tiling.chips import CHIPS, DEFAULT_CHIP
 
 _COMPLETE: Final = "_PYPTO_CAST_COMPLETE"
@@ -49,6 +50,28 @@ ChipName = Annotated[
         "--chip", metavar="NAME", help=f"One of {', '.join(CHIPS)}; {DEFAULT_CHIP} if not set."
     ),
 ]
+InfNan = Annotated[
+    bool,
+    typer.Option("--inf-nan/--no-inf-nan", help="CTRL[48]: keep infinities and NaN, or saturate."),
+]
+Fp8Nan = Annotated[
+    bool, typer.Option("--fp8-nan", help="CTRL[50] of 950: keep NaN in FP8 that saturates.")
+]
+GlobalSaturation = Annotated[
+    bool,
+    typer.Option(
+        "--global-saturation/--no-global-saturation",
+        help="CTRL[60] of 950: --inf-nan decides on floats, or --satmode.",
+    ),
+]
+Readings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--reading",
+        metavar="NAME=VALUE",
+        help=f"Of 950, where texts disagree; NAME is {', '.join(READINGS)}.",
+    ),
+]
 Facts = Annotated[
     Path | None,
     typer.Option(metavar="FILE.json", help="Follow the device that device-check measured."),
@@ -80,6 +103,22 @@ def _root(
     version: Annotated[bool, typer.Option("--version", help=_VERSION_HELP)] = False,
 ) -> None:
     """Number conversion on Ascend A2/A3 and 950 NPUs, bit for bit, on any CPU."""
+
+
+def readings_named(given: Sequence[str] | None) -> dict[str, str]:
+    """`NAME=VALUE` of each option, as `options(readings=)` takes them; none where none is given.
+
+    Raises:
+        ValueError: a text without "=", or a name given twice.
+    """
+    texts = given or ()
+    pairs = [text.split("=", 1) for text in texts]
+    if wrong := [text for text, pair in zip(texts, pairs, strict=True) if len(pair) < 2]:
+        raise ValueError(f"--reading takes NAME=VALUE, such as nan-e2m1=max, not {wrong[0]!r}")
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError(f"--reading gives a name twice: {' '.join(texts)}")
+    return found
 
 
 def refuse_unread(context: typer.Context, names: Collection[str], reason: str) -> None:

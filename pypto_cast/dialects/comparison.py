@@ -261,10 +261,11 @@ def compare(
         compare(130.0, "float16", "int8")["torch"].value       # -126
 
     From rules, with their sources: no framework is imported. pypto is A2/A3 with
-    SaturationMode.ON, "pypto-off" with OFF; "onnx" saturates, "onnx-off" does not, "onnx-19" is the
-    text of opset 19 to 23; OpenVINO is the evaluation of Convert by its core, "fake-reference",
-    "fake-plugin" and "fake-rne" the three numerics of its FakeConvert with a scale of 1; numpy is
-    joined by ml_dtypes. A setting has a row where it acts, FakeConvert where it takes the pair.
+    SaturationMode.ON, "pypto-off" with OFF, "pypto-950" the Ascend 950 with ON; "onnx" saturates,
+    "onnx-off" does not, "onnx-19" is the text of opset 19 to 23; OpenVINO is the evaluation of
+    Convert by its core, "fake-reference", "fake-plugin" and "fake-rne" the three numerics of its
+    FakeConvert with a scale of 1; numpy is joined by ml_dtypes. A setting has a row where it acts,
+    FakeConvert where it takes the pair.
     -0, NaN and infinity go where each rule says; a NaN counts as equal to any other, and torch's,
     Paddle's and numpy's rows tell no bits of one, since these depend on the code path. pypto is in
     INF/NAN mode, whatever the options say.

@@ -47,7 +47,7 @@ from simulator.numbers.convert import (
 )
 from simulator.numbers.formats import Codes, FloatFormat, Format, IntFormat
 from simulator.numbers.rounding import Bools, RoundMode
-from tiling.chips import A2_A3
+from tiling.chips import A2_A3, ASCEND_950
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,16 +115,16 @@ def _among(
     return with_formats
 
 
-def pypto(saturate: bool) -> DialectRule:
-    """The rules under SaturationMode.ON or OFF."""
+def pypto(saturate: bool, family: str = A2_A3) -> DialectRule:
+    """The rules of a chip family under SaturationMode.ON or OFF."""
 
     def rule(src: Format, dst: Format, mode: CastMode) -> Rule:
-        if src is dst and ((src, dst) not in MATRIX[A2_A3] or mode is CastMode.CAST_NONE):
+        if src is dst and ((src, dst) not in MATRIX[family] or mode is CastMode.CAST_NONE):
             return Rule(text="nothing changes", source="pypto.cast document", convert=same)
         try:
-            found = resolve(A2_A3, src, dst, mode.round_mode, saturate=saturate)
+            found = resolve(family, src, dst, mode.round_mode, saturate=saturate)
         except UnsupportedCastError as refusal:
-            advice = advised(refusal, A2_A3, src, dst, mode.round_mode)
+            advice = advised(refusal, family, src, dst, mode.round_mode)
             return Rule(text=str(advice), source="pypto.cast document, constraint 2")
         return Rule(
             text=_pypto_text(found, mode, saturate),
@@ -133,6 +133,14 @@ def pypto(saturate: bool) -> DialectRule:
         )
 
     return rule
+
+
+def is_of_950_alone(src: Format, dst: Format) -> bool:
+    """The 950 has the pair, and A2/A3 lacks it or has another rule of overflow."""
+    here, there = (MATRIX[family].get((src, dst)) for family in (ASCEND_950, A2_A3))
+    if here is None or there is None:
+        return here is not None
+    return not here.is_exact and here.overflow != there.overflow
 
 
 def _pypto_text(found: Resolution, mode: CastMode, saturate: bool) -> str:
@@ -150,9 +158,13 @@ def _pypto_text(found: Resolution, mode: CastMode, saturate: bool) -> str:
     elif rule.src is rule.dst:
         words.append("every zero +0")
     elif isinstance(rule.dst, FloatFormat) and not rule.is_exact:
-        words.append("out of range infinity where the mode rounds there")
+        beyond = "infinity" if rule.dst.inf_code is not None else "NaN"
+        leaves = f"out of range {beyond} where the mode rounds there"
+        saturates = rule.overflow.overflow.saturates
+        words.append("out of range the largest number" if saturates else leaves)
     if isinstance(rule.src, FloatFormat):
-        words.append("NaN 0" if isinstance(rule.dst, IntFormat) else "NaN the one NaN")
+        has_nan = isinstance(rule.dst, FloatFormat) and rule.overflow.keeps_nan
+        words.append("NaN the one NaN" if has_nan else "NaN 0")
     if not saturate and not rule.off:
         words.append("OFF does not act on this pair")
     return ", ".join(words)
@@ -494,6 +506,11 @@ DIALECTS: Final[Mapping[str, Dialect]] = MappingProxyType(
         for dialect in (
             Dialect(name="pypto", rule=pypto(saturate=True)),
             Dialect(name="pypto-off", rule=pypto(saturate=False)),
+            Dialect(
+                name="pypto-950",
+                rule=pypto(saturate=True, family=ASCEND_950),
+                applies=is_of_950_alone,
+            ),
             Dialect(name="torch", rule=torch),
             Dialect(name="onnx", rule=onnx()),
             Dialect(name="onnx-off", rule=onnx(saturate=False), applies=saturate_acts),
@@ -507,5 +524,6 @@ DIALECTS: Final[Mapping[str, Dialect]] = MappingProxyType(
         )
     }
 )
-"""By name: "pypto" is SaturationMode.ON, "pypto-off" OFF; "onnx" is Cast-25 with saturate=1,
+"""By name: "pypto" is A2/A3 with SaturationMode.ON, "pypto-off" with OFF, "pypto-950" the Ascend
+950 with ON; "onnx" is Cast-25 with saturate=1,
 "onnx-off" with saturate=0, "onnx-19" Cast-19; "fake-" the numerics of OpenVINO's FakeConvert."""

@@ -110,7 +110,8 @@ class Options:
             SatMode, and that `fp8_nan` counts then too, are choices.
         readings: the readings, other than the default ones, of results that public texts of the 950
             give differently, by name and value; `simulator.corrections` has both texts of each.
-        chip: whose UB and cores the plan is made for.
+        chip: whose UB and cores the plan is made for, UB without `simt_bytes`.
+        simt_bytes: UB that SIMT takes as its data cache, 32 to 128 KiB on the 950; 0: none.
         fidelity: "fast" takes all tiles of a cast together; "instructions" executes every
             instruction of its tile program, of a kernel those of its planned schedule. The bits
             are the same, but for what the order of a schedule's sums decides.
@@ -151,6 +152,7 @@ class Options:
     global_saturation: bool = True
     readings: Readings = ()
     chip: Chip = DEFAULT_CHIP
+    simt_bytes: int = 0
     fidelity: Fidelity = "fast"
     copy_completion: CopyCompletion = "latest"
     exact: bool = False
@@ -261,7 +263,7 @@ def _controls(
 
 
 def _restored(fields: Settings) -> Options:
-    return Options(**{**fields, "chip": chip_named(fields["chip"])})
+    return Options(**{**fields, "chip": chip_named(fields["chip"]).with_simt(fields["simt_bytes"])})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -392,6 +394,7 @@ def options(
     global_saturation: bool | None = None,
     readings: Mapping[str, str] | None = None,
     chip: str | None = None,
+    simt_bytes: int | None = None,
     fidelity: Fidelity | None = None,
     copy_completion: CopyCompletion | None = None,
     exact: bool | None = None,
@@ -432,6 +435,7 @@ def options(
         readings: values by name, of results of the 950 that public texts give differently, such as
             {"nan-e2m1": "max"}; a reading that is not named keeps its value.
         chip: the vendor's name, such as "Ascend910B1".
+        simt_bytes: 0, or 32 to 128 KiB on the 950.
         fidelity: "fast" or "instructions".
         copy_completion: "latest" or "earliest".
         exact: True takes the definition of a conversion instead of its fast path.
@@ -489,6 +493,8 @@ def options(
     if readings is not None:
         checked["readings"] = merged_readings(before.readings, readings)
     inside = changed(before, hints=hints, facts=followed, **checked)
+    if {"chip", "simt_bytes"} & {*given}:
+        inside = changed(inside, chip=chip_named(inside.chip.name).with_simt(inside.simt_bytes))
     if inside is not before:
         check_controls(inside, inside.chip)
     if inside.schedule is not None and inside.fidelity != "instructions":
@@ -604,7 +610,7 @@ _CHECKS: Final[Mapping[str, Callable[[str, Any], object]]] = {
     "fidelity": _one_of(*FIDELITIES),
     "copy_completion": _one_of(*COPY_COMPLETIONS),
     "threads": _count_from(1, MAX_THREADS),
-    "kept_bytes": _count_from(0),
+    **dict.fromkeys(("kept_bytes", "simt_bytes"), _count_from(0)),
     "engine": _one_of(*ENGINES),
     "trust": _one_of(*get_args(TrustName)),
     "assume": _assumptions,

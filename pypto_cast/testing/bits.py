@@ -17,9 +17,11 @@ from pypto_cast.recording.steps import CastRecord, OperationRecord, Patches, ori
 from pypto_cast.report.text_format import hex_code
 from pypto_cast.tensors.arrays import array_of
 from pypto_cast.tensors.tensor import Tensor
+from simulator.arithmetic.total_order import is_nan
 from simulator.numbers import float_environment
-from simulator.numbers.convert import codes_of
+from simulator.numbers.convert import codes_of, in_numpy
 from simulator.numbers.formats import Codes, FloatFormat, Format
+from simulator.numbers.literals import bits_text
 from tiling.grid import Shape, Tile
 
 
@@ -84,12 +86,11 @@ def flat_codes(array: npt.NDArray[Any], fmt: Format) -> Codes:
 
 
 def code_in_words(code: int, fmt: Format) -> str:
-    """A code in hex, and that of a float as sign, exponent and fraction."""
+    """A code in hex, and that of a float as sign, exponent and fraction, of HF8 with its dot."""
     if not isinstance(fmt, FloatFormat):
         return hex_code(code, fmt)
-    bits = f"{code:0{fmt.bits}b}"
-    fraction = fmt.bits - fmt.man_bits
-    return f"{hex_code(code, fmt)} ({bits[0]} {bits[1:fraction]} {bits[fraction:]})"
+    fields = bits_text(code, fmt).replace("|", " ")
+    return f"{hex_code(code, fmt)} ({fields})"
 
 
 _SHOWN: Final = 5
@@ -201,7 +202,7 @@ def _compared(
     fmt = dtype_of_numpy(ours.dtype).number_format
     a, b = flat_codes(ours, fmt), flat_codes(theirs, fmt)
     differ = a != b
-    nan = _is_nan(ours), _is_nan(theirs)
+    nan = tuple(is_nan(native(each).reshape(-1), fmt) for each in (ours, theirs))
     if nans == "class":
         differ &= ~(nan[0] & nan[1])
     where = np.flatnonzero(differ)
@@ -224,9 +225,9 @@ def _described(
         yield Difference(
             index=index,
             **writer_of(index, patches),
-            actual=str(values[0][index]),
+            actual=str(in_numpy(values[0], fmt)[index]),
             actual_code=int(codes[0][position]),
-            expected=str(values[1][index]),
+            expected=str(in_numpy(values[1], fmt)[index]),
             expected_code=int(codes[1][position]),
             format=fmt,
             kind=kind,
@@ -235,13 +236,6 @@ def _described(
 
 def _named(array: npt.NDArray[Any]) -> str:
     return dtype_of_numpy(array.dtype).name
-
-
-def _is_nan(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    if not isinstance(dtype_of_numpy(array.dtype).format, FloatFormat):
-        return np.zeros(array.size, np.bool_)
-    found: npt.NDArray[np.bool_] = np.isnan(array.reshape(-1).astype(np.float64))
-    return found
 
 
 def _kinds(a: Codes, b: Codes, nan: npt.NDArray[np.bool_], fmt: Format) -> list[DifferenceKind]:
@@ -258,7 +252,8 @@ def _kinds(a: Codes, b: Codes, nan: npt.NDArray[np.bool_], fmt: Format) -> list[
 
 def _place(code: int, fmt: Format) -> int:
     """The rank of a code among all of its format in the order of values, the two zeros alike."""
-    sign = 1 << (fmt.bits - 1)
     if isinstance(fmt, FloatFormat):
-        return sign - code if code & sign else code
+        rank = fmt.rank_of_code(code)
+        return -rank if code & fmt.sign_code else rank
+    sign = 1 << (fmt.bits - 1)
     return code - 2 * sign if fmt.signed and code & sign else code

@@ -18,6 +18,7 @@ from ascend_kernels.routing.chain_check import is_nan, ranks_of
 from pypto_cast.dtypes.data_types import dtype_of_numpy
 from pypto_cast.testing.bits import array_under_test, flat_codes
 from simulator.numbers import float_environment
+from simulator.numbers.convert import in_numpy
 from simulator.numbers.formats import (
     BF16,
     E4M3FN,
@@ -201,7 +202,10 @@ def errors_of(result: npt.NDArray[Any], golden: npt.NDArray[Any]) -> Errors:
     )
     mare = total = squares = 0.0
     count = small_wrong = 0
-    ours, theirs = result.reshape(-1), golden.reshape(-1)
+    ours, theirs = (
+        in_numpy(each.reshape(-1), dtype_of_numpy(each.dtype).number_format)
+        for each in (result, golden)
+    )
     for start in range(0, ours.size, _PIECE_ELEMS):
         x = ours[start : start + _PIECE_ELEMS].astype(np.float64)
         g = theirs[start : start + _PIECE_ELEMS].astype(np.float64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import warnings
 from pathlib import Path
 
@@ -191,6 +192,28 @@ def test_ub_is_that_of_the_chip() -> None:
         pytest.raises(pypto.TileShapeError, match="253952"),
     ):
         pypto.cast(x, pypto.DT_FP16)
+
+
+def test_simt_leaves_less_of_ub() -> None:
+    x = pypto.tensor(None, pypto.DT_FP32, data=np.zeros((1, 42_304), np.float32))
+    tile = {"vec_tile_shapes": (1, 42_304)}
+    with pypto.options(chip=CHIP, simt_bytes=32_768) as inside:
+        assert copy.deepcopy(inside).chip.ub_bytes == inside.chip.ub_bytes == 221_184
+        with pytest.raises(pypto.TileShapeError, match="221184"), pypto.options(**tile):
+            pypto.cast(x, pypto.DT_FP16)
+        for fidelity in ("fast", "instructions"):
+            with pypto.options(vec_tile_shapes=(1, 36_864), fidelity=fidelity):
+                pypto.cast(x, pypto.DT_FP16)
+        with pypto.options(simt_bytes=0, **tile):
+            pypto.cast(x, pypto.DT_FP16)
+        with (
+            pytest.raises(ValueError, match="SIMT of Ascend910B3"),
+            pypto.options(chip="Ascend910B3"),
+        ):
+            pytest.fail("the body must not run")
+    for wrong in (True, "32768"):
+        with pytest.raises(TypeError, match="simt_bytes"), pypto.options(simt_bytes=wrong):
+            pytest.fail("the body must not run")
 
 
 # --- A family is rows -----------------------------------------------------------------------------

@@ -61,6 +61,56 @@ def test_chip_and_saturation(command: Command, npy: Path) -> None:
     assert found["report"]["nans_out"] == 0
 
 
+def small_floats(command: Command, path: Path, *words: str) -> list[int]:
+    output = path.with_name("y.npy")
+    ran = command("cast", path, "--chip", "Ascend950PR", "-o", output, "--force", *words)
+    assert (ran.code, ran.err) == (0, "")
+    return list(np.load(output).view(np.uint8).ravel().tolist())
+
+
+def test_control_bits_and_readings_of_the_950(command: Command, tmp_path: Path) -> None:
+    floats, path = np.array([np.nan, np.inf, 1.0, 2.0], np.float32), tmp_path / "x.npy"
+    np.save(path, floats)
+    to_fp8 = ("--to", "DT_FP8E4M3")
+    assert small_floats(command, path, *to_fp8) == [0x7F, 0x7F, 0x38, 0x40]
+    assert small_floats(command, path, *to_fp8, "--no-inf-nan") == [0, 0x7E, 0x38, 0x40]
+    saturated = small_floats(command, path, *to_fp8, "--no-inf-nan", "--fp8-nan")
+    assert saturated == [0x7F, 0x7E, 0x38, 0x40]
+    assert small_floats(command, path, *to_fp8, "--no-global-saturation")[:2] == [0, 0x7E]
+    off = small_floats(command, path, *to_fp8, "--no-global-saturation", "--satmode", "OFF")
+    assert off[:2] == [0x7F, 0x7F]
+    np.save(path, floats.astype(ml_dtypes.bfloat16).view(np.uint16))
+    to_fp4 = ("--from", "DT_BF16", "--to", "DT_FP4_E2M1X2")
+    assert small_floats(command, path, *to_fp4) == [0, 7, 2, 4]
+    assert small_floats(command, path, *to_fp4, "--reading", "nan-e2m1=max") == [7, 7, 2, 4]
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("--fp8-nan",), "option fp8_nan=True is CTRL[50] of chips of 950; Ascend910B3"),
+        (("--reading", "nan-e2m1"), "--reading takes NAME=VALUE, such as nan-e2m1=max, not 'nan"),
+        (("--reading", "a=b", "--reading", "a=c"), "--reading gives a name twice: a=b a=c"),
+        (("--reading", "nan=max", "--chip", "Ascend950PR"), "the nearest is 'nan-e2m1'"),
+    ],
+)
+def test_wrong_bits_and_readings(
+    command: Command, npy: Path, words: tuple[str, ...], text: str
+) -> None:
+    ran = command("cast", npy, "--to", "FP16", *words)
+    assert ran.code == 2
+    assert text in ran.err
+
+
+def test_explain_follows_readings(command: Command) -> None:
+    pair = ("--from", "DT_BF16", "--to", "DT_FP4_E2M1X2", "--chip", "Ascend950PR")
+    assert "NaN becomes 0" in command("explain", "nan", *pair).out
+    ran = command("explain", "nan", *pair, "--reading", "nan-e2m1=max")
+    assert "NaN becomes 6" in ran.out
+    ran = command("explain", "1.3", *pair, "--reading", "bf16-fp4-modes=five")
+    assert ran.out.count("CAST_") == 5
+
+
 def test_satmode_off(command: Command, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.full(32, 300.0, np.float16))
     output = tmp_path / "y.npy"

@@ -243,7 +243,7 @@ def test_every_code_is_nearest_to_its_value(fmt: FloatFormat) -> None:
 
 
 def test_every_dialect_has_a_row_somewhere() -> None:
-    pairs = [("float16", "float8_e4m3fn"), ("float16", "float8_e5m2fnuz")]
+    pairs = [("float16", "float8_e4m3fn"), ("float16", "float8_e5m2fnuz"), ("float32", "DT_HF8")]
     assert {row.dialect for pair in pairs for row in compare_formats(*pair).rows} == set(DIALECTS)
 
 
@@ -300,11 +300,30 @@ def test_values_of_the_others(
 @pytest.mark.parametrize(
     ("src", "dst", "missing"),
     [
-        ("float16", "int8", {"onnx-off", "onnx-19", "fake-reference", "fake-plugin", "fake-rne"}),
-        ("float16", "float8_e4m3fn", {"onnx-19"}),
-        ("bfloat16", "float8_e4m3fn", {"onnx-19", "fake-plugin"}),
-        ("float64", "float8_e5m2", {"onnx-19", "fake-reference", "fake-plugin", "fake-rne"}),
-        ("int8", "float8_e5m2fnuz", {"onnx-19", "fake-reference", "fake-plugin", "fake-rne"}),
+        (
+            "float16",
+            "int8",
+            {"pypto-950", "onnx-off", "onnx-19", "fake-reference", "fake-plugin", "fake-rne"},
+        ),
+        ("float16", "float8_e4m3fn", {"pypto-950", "onnx-19"}),
+        ("bfloat16", "float8_e4m3fn", {"pypto-950", "onnx-19", "fake-plugin"}),
+        (
+            "float64",
+            "float8_e5m2",
+            {"pypto-950", "onnx-19", "fake-reference", "fake-plugin", "fake-rne"},
+        ),
+        (
+            "int8",
+            "float8_e5m2fnuz",
+            {"pypto-950", "onnx-19", "fake-reference", "fake-plugin", "fake-rne"},
+        ),
+        ("float32", "float8_e4m3fn", {"onnx-19"}),
+        ("float32", "DT_HF8", {"onnx-off", "fake-reference", "fake-plugin", "fake-rne"}),
+        (
+            "int8",
+            "float16",
+            {"pypto-950", "onnx-off", "onnx-19", "fake-reference", "fake-plugin", "fake-rne"},
+        ),
     ],
 )
 def test_rows_where_they_act(src: str, dst: str, missing: set[str]) -> None:
@@ -464,3 +483,24 @@ def test_no_framework_is_imported() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "src", "dst", "wanted"),
+    [
+        (1e6, "float32", "float8_e4m3fn", {"pypto-950": "nan", "torch": "448", "numpy": "nan"}),
+        (1e6, "float32", "float8_e5m2", {"pypto-950": "inf", "torch": "inf", "numpy": "inf"}),
+        (1.3, "float32", "DT_HF8", {"pypto-950": "1.25", "torch": None, "onnx": None}),
+        ("nan", "bfloat16", "DT_FP4_E2M1X2", {"pypto-950": "0", "onnx": "0"}),
+        (70_000, "int32", "float16", {"pypto": "inf", "pypto-950": "65504", "torch": "inf"}),
+    ],
+)
+def test_the_950_beside_the_frameworks(
+    value: object, src: str, dst: str, wanted: dict[str, str | None]
+) -> None:
+    found = results(compare(value, src, dst))
+    assert {name: found[name] for name in wanted} == wanted
+
+
+def test_no_code_of_bf16_to_fp4_differs_from_onnx() -> None:
+    assert compare_formats("bfloat16", "DT_FP4_E2M1X2").differences("pypto-950", "onnx").count == 0

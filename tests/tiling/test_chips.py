@@ -99,3 +99,28 @@ def test_chips_cannot_be_changed_and_can_be_keys() -> None:
     assert hash(twin) == hash(DEFAULT_CHIP)
     assert len({*CHIPS.values(), twin}) == 15
     assert dataclasses.replace(DEFAULT_CHIP, ub_bytes=1024) != DEFAULT_CHIP
+
+
+@pytest.mark.parametrize("simt_bytes", [32768, 65536, 131072])
+def test_simt_takes_its_share_of_ub(simt_bytes: int) -> None:
+    chip = CHIPS["Ascend950PR"].with_simt(simt_bytes)
+    assert (chip.ub_bytes, chip.ub_safe_bytes) == (253952 - simt_bytes,) * 2
+    assert CHIPS["Ascend950PR"].with_simt(0) is CHIPS["Ascend950PR"]
+
+
+@pytest.mark.parametrize(
+    ("name", "simt_bytes", "text"),
+    [
+        (
+            "Ascend950DT",
+            32736,
+            "SIMT of Ascend950DT takes 32768 to 131072 B of UB, in blocks of 32",
+        ),
+        ("Ascend950PR", 131104, "simt_bytes is 131104"),
+        ("Ascend950PR", 32769, "in blocks of 32 B; simt_bytes is 32769"),
+        ("Ascend910B3", 32768, "SIMT of Ascend910B3 is not simulated; simt_bytes is 32768"),
+    ],
+)
+def test_a_share_that_simt_cannot_have(name: str, simt_bytes: int, text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        CHIPS[name].with_simt(simt_bytes)

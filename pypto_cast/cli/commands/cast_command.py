@@ -14,13 +14,18 @@ from pypto_cast.cli.app import (
     ChipName,
     Facts,
     Force,
+    Fp8Nan,
+    GlobalSaturation,
     Held,
+    InfNan,
     Json,
     Mode,
     Output,
+    Readings,
     Satmode,
     Tile,
     To,
+    readings_named,
 )
 from pypto_cast.dtypes.data_types import SaturationMode
 from pypto_cast.dtypes.names import dtype_named, mode_named, satmode_named
@@ -42,9 +47,10 @@ def run_cast(
     strict: Annotated[
         bool, typer.Option("--strict", help="Treat replaced modes and unaligned tiles as errors.")
     ] = False,
-    inf_nan: Annotated[
-        bool, typer.Option("--inf-nan/--no-inf-nan", help="Keep infinities and NaN, or saturate.")
-    ] = True,
+    inf_nan: InfNan = True,
+    fp8_nan: Fp8Nan = False,
+    global_saturation: GlobalSaturation = True,
+    reading: Readings = None,
     from_: Held = None,
     facts: Facts = None,
     output: Output = None,
@@ -58,7 +64,14 @@ def run_cast(
     tile_shape = tile_named(tile) if tile is not None else ()
     with (
         options(
-            vec_tile_shapes=tile_shape, strict=strict, inf_nan_mode=inf_nan, chip=chip, facts=facts
+            vec_tile_shapes=tile_shape,
+            strict=strict,
+            inf_nan_mode=inf_nan,
+            fp8_nan=fp8_nan,
+            global_saturation=global_saturation,
+            readings=readings_named(reading),
+            chip=chip,
+            facts=facts,
         ) as context,
         without_advice(),
         output_file(output, force=force, inputs=[source]) as out,

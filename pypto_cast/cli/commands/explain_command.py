@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from pypto_cast.cast.explanation import explain
-from pypto_cast.cli.app import ChipName, From, Json, To
+from pypto_cast.cli.app import ChipName, From, Json, Readings, To, readings_named
 from pypto_cast.dtypes.names import dtype_named
 from pypto_cast.options.context import options
 from pypto_cast.report import terminal
@@ -23,9 +23,10 @@ def run_explain(
     from_: From,
     to: To,
     chip: ChipName = None,
+    reading: Readings = None,
     json: Json = False,
 ) -> None:
     """Show how every round mode rounds one number, bit by bit."""
-    with options(chip=chip):
+    with options(chip=chip, readings=readings_named(reading)):
         found = explain(number, dtype_named(from_), dtype_named(to))
     terminal.show(found.report, as_json=json)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.numbers.codes import SEED
+from support.numbers.small_floats import SMALL_FLOATS
 
 import pypto_cast as pypto
 from pypto_cast.testing import judge
@@ -45,6 +46,26 @@ def test_all_pairs_of_some_codes_are_so_far_apart() -> None:
     same = (a.view(np.uint16) == b.view(np.uint16)) | (nans[0] & nans[1])
     assert found.equal == np.count_nonzero(same)
     assert found.elems == 4000 == found.equal + found.nans + sum(found.by_ulp.values())
+
+
+@pytest.mark.parametrize("name", ["HF8", "E4M3FN", "E5M2"])
+def test_small_floats_are_so_far_apart(name: str) -> None:
+    """The rank of a code is the place of its number among those of the format's document."""
+    form = SMALL_FLOATS[name]
+    rank = {code: place for place, (_, code) in enumerate(form.numbers)}
+    rank |= {code | form.sign: -place for code, place in rank.items() if place}
+    codes = np.array(sorted(rank), np.uint8)
+    dtype = f.FORMATS[name].dtype
+    a, b = np.roll(codes, 1).view(dtype), codes.view(dtype)
+    wanted = Counter(
+        1 << (abs(rank[x] - rank[y]) - 1).bit_length()
+        for x, y in zip(np.roll(codes, 1).tolist(), codes.tolist(), strict=True)
+        if rank[x] != rank[y]
+    )
+    found = compared(a, b)
+    assert dict(found.by_ulp) == wanted
+    assert found.errors is not None
+    assert found.errors.rmse > 0
 
 
 def _key(value: np.float16) -> tuple[float, float]:

@@ -309,6 +309,52 @@ def run_pytest(place: Path, *arguments: str) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.parametrize(
+    ("dtype", "changed", "text"),
+    [
+        (pypto.DT_HF8, 0x0A ^ 1, "actual   1.25 = 0x0a (0 0001 010)"),
+        (pypto.DT_FP8E4M3, 0x3A ^ 1, "actual   1.25 = 0x3a (0 0111 010)"),
+        (pypto.DT_FP8E5M2, 0x3D ^ 1, "actual   1.25 = 0x3d (0 01111 01)"),
+    ],
+)
+def test_small_floats_that_differ_are_named_by_their_fields(
+    dtype: pypto.DataType, changed: int, text: str
+) -> None:
+    x = pypto.tensor(None, pypto.DT_FP32, data=np.array([[1.25, np.nan]], np.float32))
+    with pypto.options(chip="Ascend950PR", vec_tile_shapes=(1, 32)):
+        found = pypto.cast(x, dtype)
+    codes = found.numpy().view(np.uint8).copy()
+    assert_bits_equal(found, codes.view(found.numpy().dtype), nans="class")
+    codes[0, 0] = changed
+    with pytest.raises(AssertionError, match="one ulp: 1") as caught:
+        assert_bits_equal(found, codes.view(found.numpy().dtype))
+    assert text in str(caught.value)
+    assert "core 0, cast FP32 -> " in str(caught.value)
+    codes[0] = [0x0A, 0x00]
+    with pytest.raises(AssertionError, match="NaN"):
+        assert_bits_equal(found, codes.view(found.numpy().dtype))
+
+
+OF_950 = """
+import pytest
+from pypto_cast.options.context import current
+
+@pytest.mark.pypto(
+    chip="Ascend950PR", fp8_nan=True, int_saturation=True, cast_saturation=False,
+    global_saturation=False, readings={"nan-e2m1": "max"},
+)
+def test_options(pypto_sim):
+    assert current().fp8_nan and current().int_saturation
+    assert not (current().cast_saturation or current().global_saturation)
+    assert current().readings == (("nan-e2m1", "max"),)
+"""
+
+
+def test_the_marker_has_the_options_of_the_950(tmp_path: Path) -> None:
+    (tmp_path / "test_of_950.py").write_text(OF_950, encoding="utf-8")
+    assert "1 passed" in run_pytest(tmp_path, "--strict-markers")
+
+
 def test_the_plugin_cleans_up_and_names_the_tile(tmp_path: Path) -> None:
     (tmp_path / "test_failing.py").write_text(FAILING, encoding="utf-8")
     text = run_pytest(tmp_path, "--pypto-chip", "Ascend910B1", "--strict-markers")
@@ -316,7 +362,7 @@ def test_the_plugin_cleans_up_and_names_the_tile(tmp_path: Path) -> None:
     report = text[text.index("- pypto_cast -") :].splitlines()
     assert report[1] == "chip Ascend910_9362, fidelity instructions"
     assert report[2].startswith("tile 2 at [32], [16] elements, core 2, cast FP32 -> FP16 at test_")
-    assert "marker pypto has chip, copy_completion, engine" in text
+    assert "marker pypto has cast_saturation, chip, copy_completion, engine" in text
 
 
 @pytest.mark.parametrize(
