@@ -40,10 +40,7 @@ _OUT_OF_REACH: Final[Mapping[str, tuple[str, ...]]] = {
         *("shmem_get", "shmem_load", "shmem_put", "shmem_signal", "shmem_store", "shmem_view"),
         "shmem_wait_until",
     ),
-    _ON_950: (
-        *("deinterleave", "interleave", "normal", "online_softmax", "online_softmax_update"),
-        *("scaled_mm", "uniform", "scaled_batchmatmul"),
-    ),
+    _ON_950: (*("online_softmax", "online_softmax_update", "scaled_batchmatmul"),),
     _LOGS: (
         *("LogLevel", "check", "get_log_level", "internal_check", "internal_error", "log_debug"),
         *("log_error", "log_event", "log_fatal", "log_info", "log_warn", "logging"),

@@ -10,18 +10,24 @@ from typing import Final
 
 from pypto_cast import operations
 from pypto_cast.operations.operation_rows import ROWS
+from tiling.chips import CHIPS, DEFAULT_CHIP
 
 _SET_UP: Final = MappingProxyType(
     {
         "pypto": "import pypto_cast as pypto\n",
         "vec": "pypto.set_vec_tile_shapes(2, 32)",
         "matmul": "pypto.set_cube_tile_shapes([16, 16], [16, 16], [16, 16])",
+        "scaled_mm": "pypto.set_cube_tile_shapes([16, 16], [64, 64], [32, 32])",
         "x": "x = pypto.tensor([2, 3], pypto.DT_FP32, data=[[1.5, -2.0, 0.25], [0.0, 8.0, -1.5]])",
         "y": "y = pypto.tensor([2, 3], pypto.DT_FP32, data=[[2.0, 0.5, 0.25], [4.0, 1.0, -3.0]])",
         "i": "i = pypto.tensor([2, 3], pypto.DT_INT16, data=[[1, 2, -4], [5, 6, 7]])",
         "j": "j = pypto.tensor([2, 3], pypto.DT_INT16, data=[[1, 0, 2], [4, 1, 1]])",
         "at": "at = pypto.tensor([2, 2], pypto.DT_INT32, data=[[2, 0], [1, 1]])",
         "row": "row = pypto.tensor([2], pypto.DT_INT32, data=[1, 0])",
+        "u": "u = pypto.reshape(pypto.arange(32), [1, 32])",
+        "v": "v = pypto.reshape(pypto.arange(32, 64), [1, 32])",
+        "codes": "codes = pypto.cast(pypto.full([2, 64], 1.5, pypto.DT_FP32), pypto.DT_FP8E4M3)",
+        "scales": "scales = pypto.tensor(None, pypto.DT_FP8E8M0, data=[[[1.0, 1.0]]] * 2)",
     }
 )
 """Lines that come before an expression, by the word in it that needs them."""
@@ -76,5 +82,16 @@ def example(name: str) -> str:
         return _KERNEL.format(STATEMENTS[name])
     expression = EXPRESSIONS[name]
     words = {"vec", *re.findall(r"\w+", expression)}
-    lines = [line for word, line in _SET_UP.items() if word in words]
-    return "\n".join((*lines, f"print({expression})\n"))
+    first, *lines = [line for word, line in _SET_UP.items() if word in words]
+    lines.append(f"print({expression})\n")
+    chip = chip_of(name)
+    if chip != DEFAULT_CHIP.name:
+        lines = [f'with pypto.options(chip="{chip}"):', *(f"    {line}" for line in lines)]
+    return "\n".join((first, *lines))
+
+
+def chip_of(name: str) -> str:
+    """A chip that has an operation: the default one, but for those of another family alone."""
+    families = ROWS[name].dtypes or {DEFAULT_CHIP.isa: ()}
+    chips = (DEFAULT_CHIP, *CHIPS.values())
+    return next(chip.name for chip in chips if chip.isa in families)

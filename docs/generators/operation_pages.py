@@ -38,6 +38,7 @@ _GROUPS: Final = {
         "A tensor of the input's dtype and shape.",
     ),
     "creation": ("Creation", "A new tensor."),
+    "random_numbers": ("Random numbers", ""),
     "movement": ("Movement", "A new tensor of the input's dtype."),
     "padding": ("Padding", "A new tensor of the input's dtype."),
     "quantization": ("Quantisation", ""),

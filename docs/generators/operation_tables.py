@@ -5,15 +5,14 @@ Source of the list: upstream pypto at 883e7dfb0, docs/zh/api/operation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
 from docs.generators.markdown_text import table
-from pypto_cast.missing_names import ON_950
 from pypto_cast.operations.operation_rows import ROWS, OperationRow
 from simulator.arithmetic import OPERATIONS, Fidelity
-from tiling.chips import A2_A3
+from tiling.chips import A2_A3, ASCEND_950
 
 _BESIDE_THE_TABLE: Final = MappingProxyType(
     {
@@ -36,15 +35,7 @@ def names() -> list[str]:
         for name, row in ROWS.items()
         if name not in _NOT_DOCUMENTED
     }
-    return sorted({*here, *_BESIDE_THE_TABLE, *_on_950()})
-
-
-def _on_950() -> Iterator[str]:
-    for name in ON_950:
-        if name.startswith("online_"):
-            yield f"experimental.{name}"
-        elif name != "scaled_batchmatmul":  # no page
-            yield name
+    return sorted({*here, *_BESIDE_THE_TABLE})
 
 
 def _weakest(row: OperationRow) -> str:
@@ -52,23 +43,31 @@ def _weakest(row: OperationRow) -> str:
     return max(known or [row.fidelity], key=list(Fidelity).index).value
 
 
-def _row(name: str) -> tuple[str, str, str, str]:
+def _dtypes(row: OperationRow) -> tuple[str, str]:
+    """Those of A2 and A3, and those that the 950 takes besides."""
+    here = row.dtypes.get(A2_A3, ())
+    besides = [each for each in row.dtypes.get(ASCEND_950, ()) if each not in here]
+    shown, more = (
+        ", ".join(each.name.removeprefix("DT_") for each in dtypes) for dtypes in (here, besides)
+    )
+    return shown or ("none: 950 only" if row.dtypes else "any"), more
+
+
+def _row(name: str) -> tuple[str, str, str, str, str]:
     plain = name.removeprefix("experimental.")
     if name in _BESIDE_THE_TABLE:
-        return f"`{name}`", _BESIDE_THE_TABLE[name], "", ""
-    if plain not in ROWS:
-        return f"`{name}`", "950 only: refused on A2 and A3", "", ""
+        return f"`{name}`", _BESIDE_THE_TABLE[name], "", "", ""
     row = ROWS[ROWS[plain].like or plain]
-    dtypes = ", ".join(each.name.removeprefix("DT_") for each in row.dtypes.get(A2_A3, ()))
     is_linked = not row.is_experimental
     link = f"[`{plain}`](operations/{plain}.md)" if is_linked else f"`{name}`"
     absent = "no" if "0.2.0" in ROWS[plain].lacked_by else "yes"
-    return link, dtypes or "any", _weakest(row), absent
+    return link, *_dtypes(row), _weakest(row), absent
 
 
 def _all() -> str:
     return table(
-        ("operation", "dtypes on A2 and A3", "fidelity", "in release 0.2.0"), map(_row, names())
+        ("operation", "dtypes on A2 and A3", "on the 950 besides", "fidelity", "in release 0.2.0"),
+        map(_row, names()),
     )
 
 

@@ -453,6 +453,9 @@ class _Numbered(enum.Enum):
     No cast reads those that follow: they are arguments of upstream's operations.
     """
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}.{self.name}"
+
     def __int__(self) -> int:
         return int(self.value)
 

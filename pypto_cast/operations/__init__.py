@@ -13,6 +13,7 @@ from pypto_cast.operations import (
     movement,
     padding,
     quantization,
+    random_numbers,
     reduction_functions,
     special_functions,
     truth_and_bits,
@@ -26,7 +27,8 @@ from pypto_cast.tensors.operators import register_methods
 GROUPS: Final = (
     *(elementwise_functions, truth_and_bits, reduction_functions, composites),
     special_functions,
-    *(creation, movement, padding, quantization, gathering, scattering, additions, sorting),
+    *(creation, random_numbers, movement, padding, quantization),
+    *(gathering, scattering, additions, sorting),
     *(matrix_functions, convolution),
 )
 """The modules, in the order of the reference."""

@@ -24,6 +24,7 @@ from pypto_cast.operations.creation import ones
 from pypto_cast.operations.creation import zeros
 from pypto_cast.operations.cube.convolution import conv
 from pypto_cast.operations.cube.matrix_functions import matmul
+from pypto_cast.operations.cube.matrix_functions import scaled_mm
 from pypto_cast.operations.elementwise_functions import abs
 from pypto_cast.operations.elementwise_functions import add
 from pypto_cast.operations.elementwise_functions import ceil_div
@@ -52,6 +53,7 @@ from pypto_cast.operations.indexed.additions import index_add_
 from pypto_cast.operations.indexed.additions import index_add__ub
 from pypto_cast.operations.indexed.additions import index_add_ub
 from pypto_cast.operations.indexed.gathering import gather
+from pypto_cast.operations.indexed.gathering import gathermask
 from pypto_cast.operations.indexed.gathering import index_select
 from pypto_cast.operations.indexed.scattering import atomic_add
 from pypto_cast.operations.indexed.scattering import index_put_
@@ -66,8 +68,9 @@ from pypto_cast.operations.indexed.sorting import cumsum
 from pypto_cast.operations.indexed.sorting import topk
 from pypto_cast.operations.movement import clone
 from pypto_cast.operations.movement import concat
+from pypto_cast.operations.movement import deinterleave
 from pypto_cast.operations.movement import expand_clone
-from pypto_cast.operations.movement import gathermask
+from pypto_cast.operations.movement import interleave
 from pypto_cast.operations.movement import pack
 from pypto_cast.operations.movement import permute
 from pypto_cast.operations.movement import reshape
@@ -78,7 +81,10 @@ from pypto_cast.operations.padding import fillpad
 from pypto_cast.operations.padding import one_hot
 from pypto_cast.operations.padding import pad
 from pypto_cast.operations.quantization import dequantize
+from pypto_cast.operations.quantization import quant_mx
 from pypto_cast.operations.quantization import quantize
+from pypto_cast.operations.random_numbers import normal
+from pypto_cast.operations.random_numbers import uniform
 from pypto_cast.operations.reduction_functions import amax
 from pypto_cast.operations.reduction_functions import amin
 from pypto_cast.operations.reduction_functions import prod
@@ -157,6 +163,7 @@ __all__ = [
     "cosh",
     "cumprod",
     "cumsum",
+    "deinterleave",
     "dequantize",
     "div",
     "eq",
@@ -185,6 +192,7 @@ __all__ = [
     "index_add_ub",
     "index_put_",
     "index_select",
+    "interleave",
     "isfinite",
     "isnan",
     "le",
@@ -202,6 +210,7 @@ __all__ = [
     "mul",
     "ne",
     "neg",
+    "normal",
     "one_hot",
     "ones",
     "pack",
@@ -210,6 +219,7 @@ __all__ = [
     "pow",
     "prelu",
     "prod",
+    "quant_mx",
     "quantize",
     "reciprocal",
     "relu",
@@ -218,6 +228,7 @@ __all__ = [
     "rms_norm",
     "round",
     "rsqrt",
+    "scaled_mm",
     "scatter",
     "scatter_",
     "scatter_update",
@@ -237,6 +248,7 @@ __all__ = [
     "tril",
     "triu",
     "trunc",
+    "uniform",
     "unpack",
     "unsqueeze",
     "var",

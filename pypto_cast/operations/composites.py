@@ -11,6 +11,7 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Final
 
 import numpy as np
 
@@ -35,13 +36,14 @@ from pypto_cast.operations.lowering import (
     is_cast_inside,
     of_release,
 )
-from pypto_cast.operations.movement import expand_clone, reshape
+from pypto_cast.operations.movement import expand_clone, moved, reshape
 from pypto_cast.operations.operation_rows import (
     BF16_IN_FP32,
+    BF16_ON_950,
     FLOATS,
     NUMBERS,
     OperationRow,
-    on_a2_a3,
+    everywhere,
 )
 from pypto_cast.operations.reduction_functions import amax, sum
 from pypto_cast.operations.scalar_operands import Constant
@@ -56,12 +58,12 @@ from tiling.plan import ShapeError
 
 _integral_row = partial(
     OperationRow,
-    dtypes=on_a2_a3(*NUMBERS),
+    dtypes=everywhere(*NUMBERS),
     # vector/unary.cpp; tileop/vector/unary.h TRound
     cast_to_fp32={"0.2.0": (DataType.DT_INT16, DataType.DT_INT32)},
     is_method=True,
 )
-_float = partial(OperationRow, dtypes=on_a2_a3(*FLOATS), is_method=True)
+_float = partial(OperationRow, dtypes=everywhere(*FLOATS), is_method=True)
 
 _SIGN_STEPS = ((2.0**-126, (2.0**62, 2.0**62, 4.0)), (2.0**-24, (2.0**12, 2.0**12)))
 """The least magnitude of FP32 and of FP16, and the factors that make it 1 (tileop sign.h)."""
@@ -148,7 +150,7 @@ def round(input: Tensor, decimals: int = 0) -> Tensor:
 
 
 @_float(
-    dtypes=on_a2_a3(*NUMBERS, DataType.DT_INT8, DataType.DT_UINT8),
+    dtypes=everywhere(*NUMBERS, DataType.DT_INT8, DataType.DT_UINT8),
     least_dims={"0.2.0": 2},  # vector/math.cpp
     parts=("log", "mul", "exp"),
     opcodes={"T": "EXP2"},
@@ -198,7 +200,7 @@ def sign(a: Tensor) -> Tensor:
 
 
 @_float(
-    dtypes=on_a2_a3(*NUMBERS),
+    dtypes=everywhere(*NUMBERS),
     least_dims={"0.2.0": 2},  # vector/math.cpp:1232
     parts=("exp", "add"),
     opcodes={"T": "EXPM1"},
@@ -428,10 +430,12 @@ def var(
     return in_fp32(x, compute)
 
 
+_UNSIGNED: Final = (DataType.DT_UINT16, DataType.DT_UINT32)
 _triangle_row = partial(
     OperationRow,
-    dtypes=on_a2_a3(*NUMBERS, DataType.DT_INT8),
+    dtypes=everywhere(*NUMBERS, DataType.DT_INT8, ascend_950=_UNSIGNED),
     run_in_fp32=BF16_IN_FP32,
+    rounds_on=BF16_ON_950,
     parts=("mul",),
     opcodes={"T": "TRIUL"},
 )
@@ -476,6 +480,8 @@ def _triangle(name: str, input: object, diagonal: object, cut: Callable[..., Arr
     shape = tuple(map(int, x.shape))
     if len(shape) < 2:
         raise ShapeError(f"{name} takes tensors of two axes or more; got {list(shape)}")
+    if x.dtype in _UNSIGNED:  # no multiplication has them
+        return moved(x, shape, tuple(x.valid_shape), lambda array: cut(array, int(diagonal)))
     wide = cast(x, DataType.DT_FP16) if x.dtype is DataType.DT_INT8 else x
     dtype = wide.dtype.number_format.dtype
     kept = cut(np.ones(shape, dtype), operator.index(diagonal))

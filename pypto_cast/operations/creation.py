@@ -11,7 +11,7 @@ import numpy as np
 
 from pypto_cast.dtypes.data_types import DataType, check_dtype
 from pypto_cast.operations.lowering import check_memory_of, converted_to, dtypes_of, tile_of
-from pypto_cast.operations.operation_rows import COPIED, OperationRow, on_a2_a3
+from pypto_cast.operations.operation_rows import COPIED, OperationRow, everywhere
 from pypto_cast.operations.scalar_operands import filling
 from pypto_cast.recording import recording
 from pypto_cast.tensors.indexing import ints
@@ -28,7 +28,7 @@ _LEAST_STEP: Final = 1e-8
 
 @recording.replayable
 @OperationRow(
-    dtypes=on_a2_a3(*COPIED, DataType.DT_BOOL),
+    dtypes=everywhere(*COPIED, DataType.DT_BOOL),
     remark="one number, rounded once",
     opcodes={"S": "VEC_DUP"},
     example="pypto.full([2, 2], 0.5, pypto.DT_FP32)",

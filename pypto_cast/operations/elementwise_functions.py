@@ -1,9 +1,9 @@
 """pypto's elementwise operations with upstream's signatures.
 
-Every function gives a new tensor; none modifies its operands. Shapes broadcast axis by axis, from
-the last; dtypes are never promoted. BF16, and FP16 in add, sub, mul and neg, run in FP32, and the
-next such operation takes that value unrounded; outputs, views, casts and loops see it rounded.
-Fidelity, special values and sources of each are in its row of `simulator.arithmetic.OPERATIONS`.
+Every function gives a new tensor. Shapes broadcast axis by axis, from the last; dtypes are never
+promoted. BF16, and FP16 in add, sub, mul and neg, run in FP32, and the next such operation takes
+that value unrounded; outputs, views, casts and loops see it rounded. Fidelity, special values and
+sources: `simulator.arithmetic.OPERATIONS`.
 """
 
 from __future__ import annotations
@@ -31,14 +31,18 @@ from pypto_cast.operations.lowering import (
 )
 from pypto_cast.operations.movement import reshape
 from pypto_cast.operations.operation_rows import (
+    ADDED,
     BF16_IN_FP32,
+    BF16_ON_950,
+    COMPARED,
     FLOATS,
+    INTEGERS,
     NUMBERS,
     ROWS,
     SUMS_IN_FP32,
     ByRelease,
     OperationRow,
-    on_a2_a3,
+    everywhere,
 )
 from pypto_cast.operations.scalar_operands import Constant, converted, integer, is_element, number
 from pypto_cast.options.context import current
@@ -52,10 +56,10 @@ from simulator.arithmetic import special_steps
 from simulator.numbers.formats import FP16, FP32, FloatFormat, Format
 from tiling.plan import ShapeError
 
-_sum = partial(OperationRow, dtypes=on_a2_a3(*NUMBERS), run_in_fp32=SUMS_IN_FP32)
-_number = partial(OperationRow, dtypes=on_a2_a3(*NUMBERS), run_in_fp32=BF16_IN_FP32)
-_float = partial(OperationRow, dtypes=on_a2_a3(*FLOATS), run_in_fp32=BF16_IN_FP32)
-
+_sum = partial(OperationRow, dtypes=everywhere(*NUMBERS), run_in_fp32=SUMS_IN_FP32)
+_number = partial(OperationRow, dtypes=everywhere(*NUMBERS), run_in_fp32=BF16_IN_FP32)
+_float = partial(OperationRow, dtypes=everywhere(*FLOATS), run_in_fp32=BF16_IN_FP32)
+_extreme = partial(_number, dtypes=COMPARED, rounds_on=BF16_ON_950)
 Operand = Tensor | Constant
 _Compute = Callable[[Operand, Operand], Tensor]
 Reading = Callable[[str, object, DataType], Constant]
@@ -88,13 +92,13 @@ def either(name: str, input: object, other: object, reading: Reading) -> Tensor:
     return elementwise(name, *operands)
 
 
-@_sum(opcodes={"TT": "ADD", "TS": "ADDS"}, is_method=True)
+@_sum(dtypes=ADDED, opcodes={"TT": "ADD", "TS": "ADDS"}, is_method=True)
 def add(input: Tensor, other: Tensor | Number) -> Tensor:
     """Add a tensor or a number."""
     return with_number("add", input, other, number)
 
 
-@_sum(opcodes={"TT": "SUB", "TS": "SUBS"}, is_method=True)
+@_sum(dtypes=ADDED, opcodes={"TT": "SUB", "TS": "SUBS"}, is_method=True)
 def sub(input: Tensor, other: Tensor | Number) -> Tensor:
     """Subtract a tensor or a number; the first operand is a tensor."""
     return with_number("sub", input, other, number)
@@ -130,13 +134,13 @@ def div(input: Tensor, other: Tensor | Number, precision_type: object = None) ->
     return elementwise("div", cast(x, DataType.DT_FP32), divisor)
 
 
-@_number(opcodes={"TT": "MAXIMUM", "TS": "MAXS"}, is_method=True)
+@_extreme(opcodes={"TT": "MAXIMUM", "TS": "MAXS"}, is_method=True)
 def maximum(input: Tensor | Number | ElementLike, other: Tensor | Number | ElementLike) -> Tensor:
     """The greater of two, +0 of both zeros; a float beside integers loses its fraction."""
     return either("maximum", input, other, converted)
 
 
-@_number(opcodes={"TT": "MINIMUM", "TS": "MINS"})
+@_extreme(opcodes={"TT": "MINIMUM", "TS": "MINS"})
 def minimum(input: Tensor | Number | ElementLike, other: Tensor | Number | ElementLike) -> Tensor:
     """The lesser of two, -0 of both zeros; a float beside integers loses its fraction."""
     return either("minimum", input, other, converted)
@@ -173,7 +177,7 @@ def clip(
     return result if max is None else minimum(result, max)
 
 
-@_float(opcodes={"T": "ABS"})
+@_float(dtypes=everywhere(*FLOATS, ascend_950=INTEGERS[:3]), opcodes={"T": "ABS"})
 def abs(a: Tensor) -> Tensor:
     """The magnitude."""
     return elementwise("abs", a)
@@ -281,7 +285,7 @@ _MODULI_IN_FP32: Final[ByRelease] = {
     "head": (*BF16_IN_FP32["head"], _FP16),
 }
 """The same for MOD."""
-_remainder = partial(OperationRow, dtypes=on_a2_a3(*FLOATS))
+_remainder = partial(OperationRow, dtypes=everywhere(*FLOATS))
 
 
 def _run(name: str, *operands: Operand | float) -> Operand:
@@ -359,7 +363,7 @@ def _floored_in_int32(x: Tensor | Constant, y: Tensor | Constant) -> Tensor:
 
 @_remainder(
     parts=("div", "floor", "mul", "sub", "lt", "add", "where"),
-    dtypes=on_a2_a3(*NUMBERS),
+    dtypes=everywhere(*NUMBERS),
     run_in_fp32=_REMAINDERS_IN_FP32,
     cast_to_fp32={"0.2.0": (_INT16,), "head": (_FP16, _INT16)},  # vector/binary.cpp:332, :478
     opcodes={"TT": "REM", "TS": "REMS", "ST": "REMRS"},
@@ -394,7 +398,7 @@ def _filled(like: Tensor, value: Constant) -> Tensor:
 
 @OperationRow(
     parts=("div", "floor"),
-    dtypes=on_a2_a3(*FLOATS, DataType.DT_INT32, DataType.DT_INT8, DataType.DT_UINT8),
+    dtypes=everywhere(*FLOATS, DataType.DT_INT32, DataType.DT_INT8, DataType.DT_UINT8),
     run_in_fp32=BF16_IN_FP32,
     lacked_by=("0.2.0",),
     opcodes={"TT": "FLOORDIV", "TS": "FLOORDIVS"},
@@ -426,7 +430,7 @@ def floor_div(input: Tensor, other: Tensor | Number) -> Tensor:
 
 @OperationRow(
     parts=("div", "ceil", "mul", "sub", "minimum", "maximum", "add"),
-    dtypes=on_a2_a3(DataType.DT_INT32),
+    dtypes=everywhere(DataType.DT_INT32),
     composed_by=RELEASE_NAMES,
     example="pypto.ceil_div(at, 2)",
 )
@@ -457,7 +461,7 @@ def _sign(x: Tensor) -> Tensor:
 
 
 @OperationRow(
-    dtypes=on_a2_a3(DataType.DT_INT32, DataType.DT_INT16, DataType.DT_INT8, DataType.DT_UINT8),
+    dtypes=everywhere(DataType.DT_INT32, DataType.DT_INT16, DataType.DT_INT8, DataType.DT_UINT8),
     opcodes={"TT": "GCD", "TS": "GCDS"},
     example="pypto.gcd(i, j)",
     is_method=True,
@@ -472,7 +476,7 @@ def gcd(input: Tensor, other: Tensor | int) -> Tensor:
 
 @OperationRow(
     parts=("ge", "mul", "where"),
-    dtypes=on_a2_a3(*FLOATS),
+    dtypes=everywhere(*FLOATS),
     opcodes={"TS": "LReLU"},
     example="pypto.lrelu(x, 0.25)",
 )
@@ -505,7 +509,7 @@ def _leaking(x: Tensor, slope: Tensor | Constant, comparison: str = "ge") -> Ten
 
 @OperationRow(
     parts=("gt", "mul", "where"),
-    dtypes=on_a2_a3(*FLOATS),
+    dtypes=everywhere(*FLOATS),
     run_in_fp32=BF16_IN_FP32,
     opcodes={"TT": "PRELU"},
     example="pypto.prelu(x, pypto.full([3], 0.25, pypto.DT_FP32))",
@@ -542,6 +546,8 @@ def selected_bytes(fmt: Format) -> int:
 
 
 @_number(
+    dtypes=ADDED,
+    rounds_on=BF16_ON_950,
     scratch=lambda tile, fmt: 4096 + 128 + 32 + 2048 * selected_bytes(fmt),
     opcodes={"TTT": "WHERE_TT", "TTS": "WHERE_TS", "TST": "WHERE_ST", "TSS": "WHERE_SS"},
     same_rank=True,

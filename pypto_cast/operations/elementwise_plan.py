@@ -20,8 +20,10 @@ from pypto_cast.operations.lowering import (
     grid_of,
     operand_values,
     result_tensor,
+    rounds_operands,
     runs_in,
     tile_of,
+    wraps,
 )
 from pypto_cast.operations.operation_rows import ROWS, OperationRow
 from pypto_cast.operations.scalar_operands import Constant
@@ -201,7 +203,8 @@ def elementwise(name: str, *operands: Tensor | Constant, dtype: DataType | None 
     held = {}
     for x, needed in zip(tensors, plan.needed, strict=True):
         reads = BOOL if x is condition else fmt
-        enclosure = operand_values(x, reads, reshaped=x.dim < len(shape))
+        is_rounded = x.dim < len(shape) or rounds_operands(name, plan.dtype)
+        enclosure = operand_values(x, reads, reshaped=is_rounded)
         if enclosure is not None:
             whole = enclosure.shape == needed
             held[id(x)] = enclosure if whole else enclosure[slices([0] * x.dim, needed)]
@@ -215,7 +218,7 @@ def elementwise(name: str, *operands: Tensor | Constant, dtype: DataType | None 
             given,
             fmt,
             trust=trusted,
-            inf_nan_mode=context.inf_nan_mode,
+            inf_nan_mode=wraps(fmt),
             cause=cause,
             engine=context.converter,
             threads=context.threads,

@@ -26,8 +26,9 @@ from pypto_cast.recording.recording import trust
 from pypto_cast.recording.steps import Patches
 from pypto_cast.tensors.tensor import Tensor
 from simulator.arithmetic import Enclosure
+from simulator.machine.cast_table import CTRL_BITS, CTRL_INT
 from simulator.numbers.convert import Conversion
-from simulator.numbers.formats import FP32, Format
+from simulator.numbers.formats import FP32, Format, IntFormat
 from tiling.grid import Grid, Shape
 from tiling.plan import MAX_DIMS, ShapeError, TileShapeError
 from tiling.ub import padded_row_bytes
@@ -134,7 +135,8 @@ def check_copied_rows(name: str, shape: Shape, bits: int) -> None:
 def operand_values(x: Tensor, fmt: Format, *, reshaped: bool = False) -> Enclosure | None:
     """The values of a tensor in the format that an instruction runs in; None if it has none.
 
-    A hidden FP32 value is taken where there is one and the tensor is read as it is.
+    A hidden FP32 value is taken where there is one and the tensor is read as it is, neither
+    reshaped nor rounded before.
     """
     if not recording.executes():
         return None
@@ -186,7 +188,7 @@ def result_tensor(
             )
     data: Enclosure | Callable[[], Enclosure] = result
     hidden = None
-    if is_wide and options.current().auto_cast != "as upstream":
+    if is_wide and rounds_operands(row.name, dtype):
         data = converted_to(result, FP32, dtype.number_format)
     elif is_wide:
         rounding = _conversion(FP32, dtype.number_format)
@@ -206,6 +208,15 @@ def result_tensor(
 def grid_of(shape: Shape, tile: Shape) -> Grid:
     """The tiles of a result."""
     return Grid(shape=shape, tile_shape=tuple(map(min, tile, shape)))
+
+
+def wraps(fmt: Format) -> bool:
+    """True if arithmetic in a format goes on beyond its range, to infinity or around; False where
+    a control bit clamps it: CTRL[48], or of integers CTRL[53] on a family that has it.
+    """
+    context = options.current()
+    is_apart = isinstance(fmt, IntFormat) and CTRL_INT in CTRL_BITS.get(context.chip.isa, ())
+    return not context.int_saturation if is_apart else context.inf_nan_mode
 
 
 def converted_to(x: Enclosure, src: Format, dst: Format) -> Enclosure:
@@ -290,6 +301,15 @@ def is_widened(name: str, dtype: DataType) -> bool:
     if options.current().auto_cast != "as upstream":
         return dtype in RELEASES["head"].run_in_fp32.get(name, ())
     return of_release(name, dtype, _runs_in_fp32, name, dtype)
+
+
+def rounds_operands(name: str, dtype: DataType) -> bool:
+    """True if an operation takes and gives a dtype as it is, without a hidden FP32 value: where
+    this context rounds after every operation, or AutoCast leaves the dtype on this chip's family.
+    """
+    context = options.current()
+    kept = ROWS[name].rounds_on.get(context.chip.isa, ())
+    return context.auto_cast != "as upstream" or dtype in kept
 
 
 def runs_in(name: str, dtype: DataType) -> Format:

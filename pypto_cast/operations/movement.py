@@ -22,9 +22,12 @@ from pypto_cast.operations.lowering import (
     check_operand,
     check_repeated,
     check_tensor,
+    held_by,
+    same_dtype,
     tile_of,
 )
-from pypto_cast.operations.operation_rows import COPIED, OperationRow, on_a2_a3
+from pypto_cast.operations.operation_rows import COPIED, OperationRow, everywhere, on_950
+from pypto_cast.options import context as options
 from pypto_cast.recording import recording
 from pypto_cast.recording.buffers import slices
 from pypto_cast.recording.recording import trust
@@ -35,10 +38,14 @@ from simulator.arithmetic import Enclosure, Interval, join_arrays
 from simulator.arithmetic.interval import exactly, unknown
 from simulator.numbers.formats import Format
 from tiling.grid import Shape
-from tiling.plan import ShapeError, check_shape
+from tiling.plan import ShapeError, TileShapeError, check_shape
 from tiling.ub import ElementBits, round_up
 
 _moving = partial(OperationRow, remark="bits are copied")
+_SMALL_FLOATS: Final = (
+    *(DataType.DT_FP8E4M3, DataType.DT_FP8E5M2, DataType.DT_FP8E8M0),
+    DataType.DT_HF8,
+)
 _Array = npt.NDArray[Any]
 _SWAPPED_IN_4D: Final = ((0, 2), (1, 2), (1, 3), (2, 3))
 _NOT_JOINED: Final = (DataType.DT_BOOL, DataType.DT_INT4)
@@ -91,7 +98,7 @@ def reshape(
             after, x.dtype, data=data, valid=valid, hidden=x.hidden(), uninitialized=uninitialized
         )
     if math.prod(held) == math.prod(valid):
-        return _moved(x, after, valid, lambda array: array.reshape(valid))
+        return moved(x, after, valid, lambda array: array.reshape(valid))
 
     def spread(array: _Array, rest: object) -> _Array:
         whole = np.full(before, rest, array.dtype)
@@ -104,8 +111,8 @@ def reshape(
             f"reshape: of {list(before)} only {list(held)} hold data; the valid_shape "
             f"{list(valid)} of {list(after)} takes others too"
         )
-    moved = _moved(x, after, valid, lambda array: spread(array, 0))
-    return moved.partly_uninitialized(unknown)
+    spread_out = moved(x, after, valid, lambda array: spread(array, 0))
+    return spread_out.partly_uninitialized(unknown)
 
 
 def _reshaped(name: str, before: Shape, shape: object) -> Shape:
@@ -154,7 +161,11 @@ def without_axis(reduced: Tensor, axis: int, *, keepdim: bool) -> Tensor:
     return reshape(reduced, _without(list(map(int, reduced.shape)), axis), valid_shape=valid)
 
 
-@_moving(dtypes=on_a2_a3(*COPIED), example="pypto.transpose(x, 0, 1)", is_method=True)
+@_moving(
+    dtypes=everywhere(*COPIED, ascend_950=_SMALL_FLOATS),
+    example="pypto.transpose(x, 0, 1)",
+    is_method=True,
+)
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Exchange two dimensions; of four dimensions those that upstream exchanges.
 
@@ -187,7 +198,7 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
         lambda extents: _transposing(extents, fmt) if takes_rows else 0,
     )
     valid = _exchanged(tuple(x.valid_shape), first, second)
-    return _moved(x, after, valid, lambda array: array.swapaxes(first, second))
+    return moved(x, after, valid, lambda array: array.swapaxes(first, second))
 
 
 def _transposing(tile: Shape, fmt: Format) -> int:
@@ -202,7 +213,7 @@ def _exchanged(shape: Shape, first: int, second: int) -> Shape:
 
 
 @_moving(
-    dtypes=on_a2_a3(*COPIED, DataType.DT_BOOL, DataType.DT_INT64),
+    dtypes=everywhere(*COPIED, DataType.DT_BOOL, DataType.DT_INT64, ascend_950=_SMALL_FLOATS),
     lacked_by=("0.2.0",),
     opcodes={"T": "PERMUTE"},
     example="pypto.permute(x, [1, 0])",
@@ -227,50 +238,14 @@ def permute(input: Tensor, perm: Sequence[int]) -> Tensor:
     before = tuple(map(int, x.shape))
     after, valid = (tuple(given[axis] for axis in perm) for given in (before, x.valid_shape))
     check_memory_of("permute", tile_of("permute", after), [(after, _bits(x)), (after, _bits(x))])
-    return _moved(x, after, valid, lambda array: np.ascontiguousarray(array.transpose(perm)))
-
-
-@_moving(
-    dtypes=on_a2_a3(*(d for d in COPIED if d not in (DataType.DT_INT8, DataType.DT_UINT8))),
-    opcodes={"T": "GATHER_MASK_BUILDIN"},
-    example="pypto.gathermask(pypto.concat([x, x], -1), 1)",
-    is_method=True,
-)
-def gathermask(self: Tensor, pattern_mode: int) -> Tensor:
-    """Elements of the last axis at a fixed pattern.
-
-    Args:
-        pattern_mode: 1 and 2: the first, second of every two; 3 to 6: the first to fourth of every
-            four; 7: all.
-
-    Raises:
-        TypeError: a pattern that is no int.
-        ValueError: another pattern, or a tensor that holds data in a part of its last axis only.
-        ShapeError: a last axis of no whole number of pairs, or of fours.
-    """
-    x = check_operand("gathermask", self)
-    if type(pattern_mode) is not int:
-        raise TypeError(f"gathermask takes an int as pattern_mode, not {pattern_mode!r}")
-    if not 1 <= pattern_mode <= 7:
-        raise ValueError(f"gathermask: pattern_mode {pattern_mode}; 1 to 7 are there")
-    step = 1 if pattern_mode == 7 else 2 if pattern_mode <= 2 else 4
-    start = 0 if step == 1 else pattern_mode - step // 2 - step // 4
-    shape, valid = tuple(map(int, x.shape)), tuple(x.valid_shape)
-    if shape[-1] % step:
-        raise ShapeError(f"gathermask: the last axis of {list(shape)} is no multiple of {step}")
-    if valid[-1] != shape[-1]:
-        raise ValueError(f"gathermask: the last axis of {list(shape)} holds data in {valid[-1]}")
-    ends = (shape[-1] // step,)
-    return _moved(
-        x, shape[:-1] + ends, valid[:-1] + ends, lambda array: array[..., start::step].copy()
-    )
+    return moved(x, after, valid, lambda array: np.ascontiguousarray(array.transpose(perm)))
 
 
 _bytes_row = partial(_moving, lacked_by=("0.2.0",))
 _PACKED: Final = (*COPIED, DataType.DT_INT64)
 
 
-@_bytes_row(dtypes=on_a2_a3(*_PACKED), opcodes={"T": "PACK"})
+@_bytes_row(dtypes=everywhere(*_PACKED), opcodes={"T": "PACK"})
 def pack(input: Tensor) -> Tensor:
     """The bytes of all elements on one axis, the lowest of each first, as UINT8.
 
@@ -291,7 +266,7 @@ def pack(input: Tensor) -> Tensor:
 
 
 @_bytes_row(
-    dtypes=on_a2_a3(DataType.DT_UINT8),
+    dtypes=everywhere(DataType.DT_UINT8),
     opcodes={"T": "UNPACK"},
     example="pypto.unpack(pypto.pack(x), pypto.DT_FP16)",
 )
@@ -425,12 +400,12 @@ def clone(input: Tensor) -> Tensor:
     x = check_tensor("clone", input)
     shape = tuple(map(int, x.shape))
     check_copied_rows("clone", shape, _bits(x))
-    return _moved(x, shape, tuple(x.valid_shape), np.array)
+    return moved(x, shape, tuple(x.valid_shape), np.array)
 
 
 @recording.replayable
 @_moving(
-    dtypes=on_a2_a3(*COPIED, DataType.DT_BOOL),
+    dtypes=everywhere(*COPIED, DataType.DT_BOOL),
     example="pypto.expand_clone(pypto.amax(x, -1, True), [2, 3])",
     opcodes={"T": "EXPAND"},
     is_method=True,
@@ -469,10 +444,140 @@ def expand_clone(
     if any(v > m for v, m in zip(valid, most, strict=True)):
         raise ValueError(f"expand_clone: valid_shape {list(valid)} exceeds {list(most)}")
     box = slices((0,) * len(after), valid)
-    return _moved(x, after, valid, lambda array: np.broadcast_to(array, most)[box].copy())
+    return moved(x, after, valid, lambda array: np.broadcast_to(array, most)[box].copy())
 
 
-def _moved(x: Tensor, shape: Shape, valid: Shape, move: Callable[[_Array], _Array]) -> Tensor:
+_pairing = partial(
+    OperationRow,
+    remark="bits are copied",
+    dtypes=on_950(*COPIED),
+    lacked_by=("0.2.0",),
+)
+
+
+@_pairing(example="pypto.interleave(u, v)")
+def interleave(input: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+    """Elements of two tensors by turns along the last axis: the first and the second half of them.
+
+    Args:
+        input: gives the first of each pair; its last axis has an even length.
+        other: gives the second, of the same dtype and shape.
+
+    Returns:
+        Two tensors of the operands' shape and dtype.
+
+    Raises:
+        TypeError: another dtype, or two.
+        ShapeError: shapes that differ, or an odd last axis.
+        ValueError: a tensor that holds data in a part of its last axis only.
+        TileShapeError: a tile of another number of entries, or that divides the last axis.
+    """
+    a, b = _pair("interleave", input, other)
+    count = int(a.shape[-1])
+    return _halves(interleaved(a, b), slice(0, count), slice(count, None))
+
+
+@_pairing(example="pypto.deinterleave(u)")
+def deinterleave(input: Tensor, other: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Elements at even and at odd places of the last axis, of one tensor or of two side by side.
+
+    Args:
+        input: its last axis has an even length.
+        other: what follows it, of the same dtype and shape; None: nothing.
+
+    Returns:
+        Two tensors; of one operand each is half as long along the last axis.
+
+    Raises:
+        TypeError: another dtype, or two.
+        ShapeError: shapes that differ, or an odd last axis.
+        ValueError: a tensor that holds data in a part of its last axis only.
+        TileShapeError: a tile of another number of entries; of two operands one that divides the
+            last axis, of one a last entry that is odd.
+    """
+    name = "deinterleave"
+    if other is None:
+        x = _whole_rows(name, input)
+        if tile_of(name, tuple(map(int, x.shape)), exact_rank=True) is not None:
+            last = options.current().vec_tile_shapes[-1]
+            if last % 2:
+                raise TileShapeError(
+                    f"{name}: the last entry of the tile shape must be even, not {last}"
+                )
+    else:
+        a, b = _pair(name, input, other)
+        x = _beside(a, b, lambda arrays: np.concatenate(arrays, -1))
+    return _halves(x, slice(0, None, 2), slice(1, None, 2))
+
+
+def interleaved(a: Tensor, b: Tensor) -> Tensor:
+    """The elements of two tensors of one dtype and shape by turns along the last axis."""
+
+    def by_turns(arrays: Sequence[_Array]) -> _Array:
+        whole = np.stack(arrays, axis=-1)
+        return whole.reshape(*whole.shape[:-2], -1)
+
+    return _beside(a, b, by_turns)
+
+
+def _beside(a: Tensor, b: Tensor, move: Callable[[Sequence[_Array]], _Array]) -> Tensor:
+    shape, valid = ((*given[:-1], 2 * int(given[-1])) for given in (a.shape, a.valid_shape))
+    held = [held_by(x) for x in (a, b)]
+    parts = [part for part in held if part is not None]
+    data = join_arrays(move, parts) if len(parts) == 2 and 0 not in valid else None
+    return Tensor._from_result(tuple(map(int, shape)), a.dtype, data=data, valid=tuple(valid))
+
+
+def _halves(x: Tensor, *halves: slice) -> tuple[Tensor, Tensor]:
+    shape, valid = tuple(map(int, x.shape)), tuple(x.valid_shape)
+    half = shape[-1] // 2
+    first, second = (
+        moved(x, (*shape[:-1], half), (*valid[:-1], half), partial(_strided, at=each))
+        for each in halves
+    )
+    return first, second
+
+
+def _strided(array: _Array, at: slice) -> _Array:
+    return np.ascontiguousarray(array[..., at])
+
+
+def _whole_rows(name: str, operand: object) -> Tensor:
+    x = check_operand(name, operand)
+    last = int(x.shape[-1])
+    if last % 2:
+        raise ShapeError(f"{name}: the last axis of {list(map(int, x.shape))} has an odd length")
+    if x.valid_shape[-1] != last:
+        raise ValueError(
+            f"{name}: the last axis of {list(map(int, x.shape))} holds data in {x.valid_shape[-1]}"
+        )
+    return x
+
+
+def _pair(name: str, input: object, other: object) -> tuple[Tensor, Tensor]:
+    a, b = (_whole_rows(name, x) for x in (input, other))
+    same_dtype(name, a, b)
+    if list(a.shape) != list(b.shape) or a.valid_shape != b.valid_shape:
+        raise ShapeError(f"{name} takes two tensors of one shape, not {a.shape} and {b.shape}")
+    shape = tuple(map(int, a.shape))
+    tile = tile_of(name, shape, exact_rank=True)
+    if tile is not None and options.current().vec_tile_shapes[-1] != shape[-1]:
+        raise TileShapeError(
+            f"{name} takes rows whole: the last entry of tile shape "
+            f"{list(options.current().vec_tile_shapes)} must be {shape[-1]}"
+        )
+    check_memory_of(name, tile, [(shape, a.dtype.number_format.bits)] * 4)
+    return a, b
+
+
+def moved(x: Tensor, shape: Shape, valid: Shape, move: Callable[[_Array], _Array]) -> Tensor:
+    """The elements of a tensor as a function of arrays moves them, with all that belongs to them.
+
+    Args:
+        x: any tensor.
+        shape, valid: of the result.
+        move: the elements of the valid shape, and flags and causes of their intervals, likewise.
+    """
     held = x.enclosure() if recording.executes() else None
     if held is None or 0 in valid:
         return Tensor._from_result(shape, x.dtype, valid=valid)

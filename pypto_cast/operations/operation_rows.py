@@ -1,6 +1,6 @@
 """The table of pypto's operations: one row each, which decorates the operation's function.
 
-    @OperationRow(dtypes=on_a2_a3(*FLOATS), parts=("mul", "exp", "add", "div"), is_method=True)
+    @OperationRow(dtypes=everywhere(*FLOATS), parts=("mul", "exp", "add", "div"), is_method=True)
     def sigmoid(input: Tensor) -> Tensor: ...
 
 The docstring is the text of its page. The bits of a primitive, with what is known of them, are in
@@ -37,9 +37,9 @@ ByFamily = Mapping[str, Dtypes]
 ByRelease = Mapping[ReleaseName, Dtypes]
 
 
-def on_a2_a3(*dtypes: DataType) -> ByFamily:
-    """Dtypes on A2 and A3 alone."""
-    return {A2_A3: dtypes}
+def everywhere(*dtypes: DataType, ascend_950: Dtypes = ()) -> ByFamily:
+    """Dtypes on every chip, and those that the 950 takes besides."""
+    return {A2_A3: dtypes, ASCEND_950: (*dtypes, *ascend_950)}
 
 
 def on_950(*dtypes: DataType) -> ByFamily:
@@ -47,11 +47,20 @@ def on_950(*dtypes: DataType) -> ByFamily:
     return {ASCEND_950: dtypes}
 
 
+BYTES: Final = (DataType.DT_INT8, DataType.DT_UINT8)
+ADDED: Final = everywhere(*NUMBERS, ascend_950=BYTES)
+"""Numbers, on the 950 those of 8 bits too."""
+COMPARED: Final = everywhere(*NUMBERS, ascend_950=(*BYTES, DataType.DT_UINT16, DataType.DT_UINT32))
+"""Operands of the greater and the lesser: on the 950 unsigned ones too."""
+
 _BF16: Final = (DataType.DT_BF16,)
 BF16_IN_FP32: Final[ByRelease] = {"0.2.0": _BF16, "head": _BF16}
 """AutoCast's list for BF16: opcode.h:632-649 in 0.2.0, 897-995 in head."""
 SUMS_IN_FP32: Final[ByRelease] = {"0.2.0": _BF16, "head": (*_BF16, DataType.DT_FP16)}
 """The same with head's list for FP16."""
+
+BF16_ON_950: Final[ByFamily] = {ASCEND_950: _BF16}
+"""BF16 that AutoCast leaves as it is: opcode.h:997-1037 in head, UNSUPPORT_BF16_ARCH35_OPS."""
 
 Scratch = Callable[[Shape, Format], int]
 """Bytes by the extents of a tile and the format that the instruction runs in."""
@@ -68,6 +77,8 @@ class OperationRow:
         added: dtypes that it adds or multiplies, if a call asks for that.
         run_in_fp32, cast_to_fp32, takes, refuses, least_dims: by release, as `Release` has them by
             operation.
+        rounds_on: by family, dtypes that AutoCast leaves as they are, whatever the release: no FP32
+            value goes in or comes out.
         lacked_by: releases that do not have it.
         scratch: UB bytes that it needs beside inputs and output.
         same_rank: operands must have as many dimensions as each other.
@@ -99,6 +110,7 @@ class OperationRow:
     takes: ByRelease = field(default_factory=dict)
     refuses: ByRelease = field(default_factory=dict)
     least_dims: Mapping[ReleaseName, int] = field(default_factory=dict)
+    rounds_on: ByFamily = field(default_factory=dict)
     lacked_by: tuple[ReleaseName, ...] = ()
     scratch: Scratch = lambda tile, fmt: 0
     same_rank: bool = False

@@ -20,7 +20,7 @@ from pypto_cast.operations.lowering import (
     index_tensor,
     tile_of,
 )
-from pypto_cast.operations.operation_rows import COPIED, OperationRow, on_a2_a3
+from pypto_cast.operations.operation_rows import COPIED, OperationRow, everywhere
 from pypto_cast.operations.scalar_operands import Constant, converted, number
 from pypto_cast.options.context import current
 from pypto_cast.recording.buffers import slices
@@ -35,7 +35,7 @@ from tiling.ub import ElementBits
 
 _padding = partial(
     OperationRow,
-    dtypes=on_a2_a3(*COPIED),
+    dtypes=everywhere(*COPIED),
     remark="bits are copied, the number is rounded once",
 )
 
@@ -120,7 +120,7 @@ def _filled(name: str, x: Tensor, shape: Shape, filling: Constant) -> Tensor:
 
 
 @OperationRow(
-    index_dtypes=on_a2_a3(
+    index_dtypes=everywhere(
         *(DataType.DT_INT8, DataType.DT_INT16, DataType.DT_INT32, DataType.DT_INT64)
     ),
     instruction="vector_dup 0, scalar stores of 1",

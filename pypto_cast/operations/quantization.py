@@ -31,7 +31,7 @@ from pypto_cast.operations.lowering import (
     tile_of,
 )
 from pypto_cast.operations.movement import unsqueeze
-from pypto_cast.operations.operation_rows import FLOATS, OperationRow, on_950, on_a2_a3
+from pypto_cast.operations.operation_rows import FLOATS, OperationRow, everywhere, on_950
 from pypto_cast.options import context as options
 from pypto_cast.recording.recording import trust
 from pypto_cast.tensors.tensor import Tensor
@@ -44,7 +44,7 @@ _FP32 = DataType.DT_FP32
 
 
 @OperationRow(
-    dtypes=on_a2_a3(_FP32),
+    dtypes=everywhere(_FP32),
     lacked_by=("0.2.0",),
     parts=("mul", "add"),
     example="pypto.quantize(x, y[:, 0:1].reshape([2]), pypto.DT_INT8, -1)",
@@ -91,7 +91,7 @@ def quantize(
 
 
 @OperationRow(
-    dtypes=on_a2_a3(DataType.DT_INT8, DataType.DT_INT16),
+    dtypes=everywhere(DataType.DT_INT8, DataType.DT_INT16),
     lacked_by=("0.2.0",),
     parts=("sub", "mul"),
     example="pypto.dequantize(i, y[:, 0:1].reshape([2]), pypto.DT_FP32, -1)",
@@ -161,7 +161,7 @@ _QUANTISED: Final[Mapping[DataType, tuple[DataType, ...]]] = {
     dtypes=on_950(*FLOATS),
     lacked_by=("0.2.0",),
     remark="by upstream's golden, which its test compares with the device by equality",
-    example="pypto.quant_mx(pypto.full([2, 64], 3.5, pypto.DT_FP32))",
+    example="pypto.quant_mx(pypto.full([2, 64], 3.5, pypto.DT_FP32), performance_mode=False)",
     is_method=True,
 )
 def quant_mx(
@@ -307,9 +307,7 @@ def _quantised(
         padding = [(0, 0)] * (len(shape) - 1) + [(0, whole - length)]
         return np.pad(array, padding).reshape(*shape[:-1], -1, BLOCK_ELEMS)
 
-    codes, scales = quantised_blocks(
-        lines.map(in_blocks), dst, rounding, trust=trust("quant_mx")
-    )
+    codes, scales = quantised_blocks(lines.map(in_blocks), dst, rounding, trust=trust("quant_mx"))
     codes = codes.map(lambda array: array.reshape(*shape[:-1], whole)[..., :length])
     scales = scales.map(lambda array: array.reshape(*shape[:-1], -1, 2))
     if is_last:

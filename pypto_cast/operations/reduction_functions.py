@@ -1,8 +1,9 @@
-"""pypto's reductions; a sum adds in the order of the tile that is set.
+"""pypto's reductions, and blocks of a softmax; a sum adds in the order of the tile that is set.
 
 Upstream cuts the axis into tiles, adds the tiles elementwise in pairs, then reduces what is left
 inside one tile. Sources: upstream pypto, framework/src/interface/operation/vector/reduction.cpp
-(tiles); pto-isa a2a3/TPartAdd.hpp, and the headers that `simulator.arithmetic.reduce` names.
+(tiles), docs/zh/api/operation/pypto-experimental-online_softmax.md and its _update; pto-isa
+a2a3/TPartAdd.hpp, and the headers that `simulator.arithmetic.reduce` names.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import numpy as np
 
 from pypto_cast.call_sites import warn_caller
 from pypto_cast.cast.api import cast
-from pypto_cast.dtypes.data_types import DataType
+from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
+from pypto_cast.operations.elementwise_functions import add, exp, maximum, mul, sub
 from pypto_cast.operations.lowering import (
     axis_of,
     check_memory_of,
@@ -25,16 +27,20 @@ from pypto_cast.operations.lowering import (
     of_release,
     operand_values,
     result_tensor,
+    rounds_operands,
     runs_in,
     tile_of,
+    wraps,
 )
 from pypto_cast.operations.movement import without_axis
 from pypto_cast.operations.operation_rows import (
+    ADDED,
     BF16_IN_FP32,
     NUMBERS,
     ROWS,
     OperationRow,
-    on_a2_a3,
+    everywhere,
+    on_950,
 )
 from pypto_cast.options import context as options
 from pypto_cast.options.releases import Release
@@ -46,13 +52,14 @@ from simulator.arithmetic import (
     ASSUME_SUM_ORDER,
     OPERATIONS,
     Enclosure,
+    Fidelity,
     Operation,
     Tiles,
     join_arrays,
 )
 from simulator.numbers.formats import Format
 from tiling.grid import Shape
-from tiling.plan import TileShapeError, TileShapeWarning
+from tiling.plan import ShapeError, TileShapeError, TileShapeWarning
 from tiling.ub import round_up
 
 _JOINED_BY: Final = {"sum": "add", "prod": "mul"}
@@ -63,20 +70,20 @@ _reduction = partial(
 )
 
 
-@_reduction(dtypes=on_a2_a3(*NUMBERS), opcodes={"T": "ROWMAX_SINGLE"})
+@_reduction(dtypes=ADDED, opcodes={"T": "ROWMAX_SINGLE"})
 def amax(input: Tensor, dim: int, keepdim: bool = False) -> Tensor:
     """The greatest element along a dimension; NaN where there is one, +0 of both zeros."""
     return _reduced("amax", input, dim, keepdim)
 
 
-@_reduction(dtypes=on_a2_a3(*NUMBERS), opcodes={"T": "ROWMIN_SINGLE"})
+@_reduction(dtypes=ADDED, opcodes={"T": "ROWMIN_SINGLE"})
 def amin(input: Tensor, dim: int, keepdim: bool = False) -> Tensor:
     """The least element along a dimension; NaN where there is one, -0 of both zeros."""
     return _reduced("amin", input, dim, keepdim)
 
 
 @_reduction(
-    dtypes=on_a2_a3(*(d for d in NUMBERS if d is not DataType.DT_FP16)),
+    dtypes=everywhere(*(d for d in NUMBERS if d is not DataType.DT_FP16)),
     takes={"0.2.0": (DataType.DT_FP16,)},
     opcodes={"T": "ROWSUM_SINGLE"},
 )
@@ -90,7 +97,7 @@ def sum(input: Tensor, dim: int, keepdim: bool = False) -> Tensor:
 
 
 @_reduction(
-    dtypes=on_a2_a3(DataType.DT_FP32, DataType.DT_INT32, DataType.DT_INT16),
+    dtypes=everywhere(DataType.DT_FP32, DataType.DT_INT32, DataType.DT_INT16),
     run_in_fp32={},
     takes={"0.2.0": (DataType.DT_FP16, DataType.DT_BF16)},
     cast_to_fp32={"0.2.0": (DataType.DT_FP16, DataType.DT_BF16)},
@@ -155,7 +162,8 @@ def reduced(name: str, x: Tensor, axis: int) -> Tensor:
         )
     valid = list(x.valid_shape)
     valid[axis] = min(valid[axis], 1)
-    held = operand_values(x, fmt) if 0 not in valid else None
+    is_rounded = rounds_operands(name, x.dtype)
+    held = operand_values(x, fmt, reshaped=is_rounded) if 0 not in valid else None
     if held is None:
         return Tensor._from_result(kept, x.dtype, valid=tuple(valid))
     extent = shape[axis] if tile is None else tile[axis]
@@ -262,7 +270,7 @@ class _Reduction:
             self._fmt,
             axis=self._axis,
             trust=trust(self._operation.name),
-            inf_nan_mode=options.current().inf_nan_mode,
+            inf_nan_mode=wraps(self._fmt),
             cause=self._cause,
             engine=options.current().converter,
             threads=options.current().threads,
@@ -278,7 +286,7 @@ class _Reduction:
             (self._part(a, 0, shorter), b),
             self._fmt,
             trust=trust(self._operation.name),
-            inf_nan_mode=options.current().inf_nan_mode,
+            inf_nan_mode=wraps(self._fmt),
             cause=self._cause,
             engine=options.current().converter,
             threads=options.current().threads,
@@ -290,3 +298,139 @@ class _Reduction:
 
     def _part(self, x: Enclosure, start: int, stop: int) -> Enclosure:
         return x[(*(slice(None),) * self._axis, slice(start, stop))]
+
+
+_online = partial(
+    OperationRow,
+    dtypes=on_950(DataType.DT_FP32),
+    lacked_by=("0.2.0",),
+    is_experimental=True,
+    source="pypto tileop/vector/softmax.h; pto-isa a5/TColSum.hpp",
+)
+
+
+@_online(
+    parts=("amax", "mul", "sub", "exp", "add"),
+    instruction="vmax, vmuls, vsub, vexp, vconv, vadd",
+    fidelity=Fidelity.BOUNDED,
+    assumes=(ASSUME_SUM_ORDER,),
+)
+def online_softmax(scores: Tensor, scale: float) -> tuple[Tensor, Tensor, Tensor]:
+    """A block of a softmax down the columns: exponentials, and the maximum and sum of each column.
+
+    The maximum is that of the scores, times the scale; e ** (score * scale - maximum) is rounded to
+    BF16, ties away from zero, and summed in FP32 row by row from the first. NaN makes its column
+    NaN.
+
+    Args:
+        scores: FP32, [rows, columns].
+        scale: a factor, rounded to FP32.
+
+    Returns:
+        The exponentials in BF16, [rows, columns]; the maxima and the sums in FP32, [1, columns].
+
+    Raises:
+        TypeError: another dtype, or a scale that is no float.
+        ShapeError: other than two dimensions.
+        TileShapeError: a tile of other than two entries, or of fewer rows than the scores have.
+    """
+    name = "online_softmax"
+    x = _matrix(name, "scores", scores)
+    _check_tile(name, x)
+    if isinstance(scale, bool) or not isinstance(scale, (int, float)):
+        raise TypeError(f"{name}: scale is a float, not {scale!r}")
+    most = mul(amax(x, 0, True), float(scale))
+    exponentials = exp(sub(mul(x, float(scale)), most))
+    rounded = cast(exponentials, DataType.DT_BF16, CastMode.CAST_ROUND, SaturationMode.ON)
+    return rounded, most, _sum_in_turn(exponentials)
+
+
+@_online(parts=("maximum", "sub", "exp", "mul", "add"))
+def online_softmax_update(
+    previous_max: Tensor,
+    previous_sum: Tensor,
+    previous_output: Tensor,
+    current_max: Tensor,
+    current_sum: Tensor,
+    current_output: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Join two blocks of an online softmax: their maxima, sums and outputs under one maximum.
+
+    With M the greater maximum, each sum and output is multiplied by e ** (maximum - M), and both
+    are added.
+
+    Args:
+        previous_max, previous_sum, current_max, current_sum: FP32, [1, columns].
+        previous_output, current_output: FP32, [rows, columns].
+
+    Returns:
+        The maximum and the sum, [1, columns], and the output, [rows, columns], in FP32.
+
+    Raises:
+        TypeError: another dtype.
+        ShapeError: other shapes.
+        TileShapeError: a tile of other than two entries, or of fewer rows than an output has.
+    """
+    name = "online_softmax_update"
+    given = {
+        "previous_max": previous_max,
+        "previous_sum": previous_sum,
+        "previous_output": previous_output,
+        "current_max": current_max,
+        "current_sum": current_sum,
+        "current_output": current_output,
+    }
+    tensors = {label: _matrix(name, label, x) for label, x in given.items()}
+    rows, columns = map(int, tensors["previous_output"].shape)
+    for label, x in tensors.items():
+        wanted = [rows if label.endswith("output") else 1, columns]
+        if list(map(int, x.shape)) != wanted:
+            raise ShapeError(f"{name}: {label} has shape {wanted}, not {list(map(int, x.shape))}")
+    _check_tile(name, tensors["previous_output"])
+    most = maximum(tensors["previous_max"], tensors["current_max"])
+    before = exp(sub(tensors["previous_max"], most))
+    now = exp(sub(tensors["current_max"], most))
+    return (
+        most,
+        add(mul(before, tensors["previous_sum"]), mul(now, tensors["current_sum"])),
+        add(mul(tensors["previous_output"], before), mul(tensors["current_output"], now)),
+    )
+
+
+def _sum_in_turn(x: Tensor) -> Tensor:
+    """The sum of each column, row by row from the first (pto-isa a5/TColSum.hpp, not binary); in no
+    known order where the order is not taken for granted.
+    """
+    total = x[0:1]
+    for row in range(1, int(x.shape[0])):
+        total = add(total, x[row : row + 1])
+    values = total.enclosure()
+    if values is None or ASSUME_SUM_ORDER in trust("sum").assumed:
+        return total
+    in_any_order = sum(x, 0, True).enclosure()
+    assert in_any_order is not None
+    whole = Enclosure(values=values.values, interval=in_any_order.interval)
+    return Tensor._from_result((1, int(x.shape[1])), x.dtype, data=whole)
+
+
+def _matrix(name: str, label: str, operand: object) -> Tensor:
+    x = check_operand(name, operand)
+    if x.dim != 2:
+        raise ShapeError(f"{name}: {label} has two dimensions, not {x.dim}")
+    return x
+
+
+def _check_tile(name: str, x: Tensor) -> None:
+    """Refuse a tile that divides the rows, as upstream does.
+
+    Raises:
+        TileShapeError: that, or another number of entries.
+    """
+    if tile_of(name, tuple(map(int, x.shape)), exact_rank=True) is None:
+        return
+    tile = options.current().vec_tile_shapes
+    if tile[0] < int(x.shape[0]):
+        raise TileShapeError(
+            f"{name} takes columns whole: the first entry of tile shape {list(tile)} must be at "
+            f"least {int(x.shape[0])}"
+        )

@@ -32,7 +32,7 @@ from pypto_cast.operations.elementwise_functions import (
 )
 from pypto_cast.operations.elementwise_plan import elementwise
 from pypto_cast.operations.lowering import check_alike, check_operand, of_release
-from pypto_cast.operations.operation_rows import BF16_IN_FP32, FLOATS, OperationRow, on_a2_a3
+from pypto_cast.operations.operation_rows import BF16_IN_FP32, FLOATS, OperationRow, everywhere
 from pypto_cast.operations.scalar_operands import integer
 from pypto_cast.operations.truth_and_bits import (
     eq,
@@ -53,7 +53,7 @@ from simulator.numbers.rounding import RoundMode
 
 _function = partial(
     OperationRow,
-    dtypes=on_a2_a3(*FLOATS),
+    dtypes=everywhere(*FLOATS),
     lacked_by=("0.2.0",),
     example="pypto.{name}(pypto.div(x, 9.0))",
 )
@@ -155,7 +155,7 @@ def erfc(input: Tensor) -> Tensor:
 
 _circle = partial(
     OperationRow,
-    dtypes=on_a2_a3(*(each for each in FLOATS if each is not DataType.DT_BF16)),
+    dtypes=everywhere(*(each for each in FLOATS if each is not DataType.DT_BF16)),
     takes={"0.2.0": (DataType.DT_BF16,)},  # which casts it first; vector/unary.cpp:469 at head
     parts=("mul", "sub", "add"),
     composed_by=("0.2.0",),
@@ -292,7 +292,7 @@ def atanh(input: Tensor) -> Tensor:
 
 @OperationRow(
     parts=("abs", "maximum", "add", "minimum", "div", "mul", "sqrt"),
-    dtypes=on_a2_a3(*FLOATS),
+    dtypes=everywhere(*FLOATS),
     opcodes={"TT": "HYPOT"},
     is_method=True,
 )
@@ -313,7 +313,7 @@ def hypot(self: Tensor, other: Tensor) -> Tensor:
 
 @OperationRow(
     parts=("abs", "mul", "signbit", "where"),
-    dtypes=on_a2_a3(*FLOATS, DataType.DT_INT16, DataType.DT_INT32),
+    dtypes=everywhere(*FLOATS, DataType.DT_INT16, DataType.DT_INT32),
     run_in_fp32=BF16_IN_FP32,
     opcodes={"TT": "COPYSIGN"},
     example="pypto.copysign(x, y)",
@@ -386,7 +386,7 @@ _POWERS = (*FLOATS, DataType.DT_INT32, DataType.DT_INT16, DataType.DT_INT8, Data
 
 @OperationRow(
     parts=_POWER_PARTS,
-    dtypes=on_a2_a3(*_POWERS),
+    dtypes=everywhere(*_POWERS),
     cast_to_fp32=dict.fromkeys(
         RELEASES, (DataType.DT_FP16, DataType.DT_BF16)
     ),  # vector/math.cpp:285 in 0.2.0
@@ -444,7 +444,7 @@ def _power_of_tensor(x: Tensor, y: Tensor) -> Tensor:
 
 @OperationRow(
     parts=(*_POWER_PARTS, "signbit"),
-    dtypes=on_a2_a3(*FLOATS),
+    dtypes=everywhere(*FLOATS),
 )
 def cbrt(self: Tensor) -> Tensor:
     """The cube root: the magnitude to the power of 1/3, with the sign of the element.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import Final
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from pypto_cast.operations.operation_rows import (
     INTEGERS,
     ROWS,
     OperationRow,
-    on_a2_a3,
+    everywhere,
 )
 from pypto_cast.operations.scalar_operands import integer, real
 from pypto_cast.recording import recording
@@ -45,14 +46,19 @@ def _one_tile(tile: Shape, fmt: Format) -> int:
 
 _comparison = partial(
     OperationRow,
-    dtypes=on_a2_a3(DataType.DT_FP32, DataType.DT_FP16),
+    dtypes=everywhere(DataType.DT_FP32, DataType.DT_FP16, ascend_950=(DataType.DT_INT16,)),
     takes={"0.2.0": (DataType.DT_BF16,)},
     cast_to_fp32={"0.2.0": (DataType.DT_BF16,)},  # vector/compare.cpp:33
     opcodes={"TT": "CMP", "TS": "CMPS"},
     scratch=lambda tile, fmt: round_up(4096 // fmt.bits, 32) + 3 * 4096 + 64,
 )
-_bits = partial(OperationRow, dtypes=on_a2_a3(*INTEGERS), example="pypto.{name}(i, j)")
-_shift = partial(_bits, dtypes=on_a2_a3(DataType.DT_INT16, DataType.DT_UINT16), scratch=_one_tile)
+_bits = partial(OperationRow, dtypes=everywhere(*INTEGERS), example="pypto.{name}(i, j)")
+_SHIFTED: Final = (DataType.DT_INT16, DataType.DT_UINT16)
+_shift = partial(
+    _bits,
+    dtypes=everywhere(*_SHIFTED, ascend_950=tuple(d for d in INTEGERS if d not in _SHIFTED)),
+    scratch=_one_tile,
+)
 
 
 @_comparison()
@@ -97,7 +103,7 @@ def ge(input: Tensor, other: Tensor | float | ElementLike) -> Tensor:
 
 @OperationRow(
     opcodes={"T": "LOGICALNOT"},
-    dtypes=on_a2_a3(*COPIED, DataType.DT_BOOL),
+    dtypes=everywhere(*COPIED, DataType.DT_BOOL),
     run_in_fp32=BF16_IN_FP32,
     scratch=_negating,
     is_method=True,
@@ -109,7 +115,7 @@ def logical_not(input: Tensor) -> Tensor:
 
 @OperationRow(
     opcodes={"TT": "LOGICALAND"},
-    dtypes=on_a2_a3(*FLOATS, *INTEGERS[:4], DataType.DT_BOOL),
+    dtypes=everywhere(*FLOATS, *INTEGERS[:4], DataType.DT_BOOL),
     run_in_fp32=BF16_IN_FP32,
     scratch=lambda tile, fmt: 32 + 4 * 256 + 128 + 64,
 )
@@ -121,7 +127,7 @@ def logical_and(input: Tensor, other: Tensor) -> Tensor:
     return elementwise("logical_and", *tensors)
 
 
-_test = partial(OperationRow, dtypes=on_a2_a3(*FLOATS))
+_test = partial(OperationRow, dtypes=everywhere(*FLOATS))
 
 
 def is_number(x: Tensor) -> Tensor:
@@ -149,7 +155,7 @@ def isnan(self: Tensor) -> Tensor:
 
 @_test(
     parts=("abs", "lt"),
-    dtypes=on_a2_a3(*COPIED),
+    dtypes=everywhere(*COPIED),
     opcodes={"T": "ISFINITE"},
 )
 def isfinite(self: Tensor) -> Tensor:
@@ -204,7 +210,7 @@ def _either_of(name: str, taken: Tensor, other: Tensor) -> Tensor:
 
 
 @_test(
-    dtypes=on_a2_a3(*FLOATS, *INTEGERS[:3]),
+    dtypes=everywhere(*FLOATS, *INTEGERS[:3]),
     run_in_fp32=BF16_IN_FP32,
     opcodes={"T": "SIGNBIT"},
     is_method=True,
@@ -233,7 +239,7 @@ def bitwise_xor(first: Tensor, second: Tensor | int) -> Tensor:
 
 
 @_bits(
-    dtypes=on_a2_a3(*INTEGERS, DataType.DT_BOOL),
+    dtypes=everywhere(*INTEGERS, DataType.DT_BOOL),
     opcodes={"T": "BITWISENOT"},
     example="pypto.bitwise_not(i)",
 )

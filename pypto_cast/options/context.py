@@ -100,7 +100,7 @@ class Options:
         fp8_nan: CTRL[50] of the 950: NaN stays in E5M2 and E4M3FN where results saturate; False,
             its default, makes it +0. Documented: SetCtrlSpr, table 3.
         int_saturation: CTRL[53] of the 950: integer arithmetic clamps; False, its default, keeps
-            low bits. Documented there. No cast depends on it; operations have no rows of the 950.
+            low bits. Documented there. No cast depends on it.
         cast_saturation: CTRL[59] of a cast that names no satmode: False keeps the low bits of an
             integer, as SaturationMode.OFF; True, its default, leaves the choice to `satmode`. The
             bit and its default are documented there; that a named satmode sets the bit: pto-isa.

@@ -37,7 +37,7 @@ from pypto_cast.recording.steps import (
     tree_map,
 )
 from pypto_cast.unsupported import tolerate
-from simulator.arithmetic import CHOICES, EXACT, TRUSTS, Trust
+from simulator.arithmetic import CHOICES, EXACT, TRUSTS, Trust, stated_for
 from simulator.arithmetic.interval import Interval, exactly, unknown
 from simulator.arithmetic.trust import ASSUMPTIONS, NAMED_CHOICES, NAMING_CHOICES, Assumption
 from tiling.grid import Grid, Shape
@@ -436,6 +436,7 @@ def trust(name: str) -> Trust:
         return chosen
     if context.facts is not None:
         chosen = context.facts.trusting(chosen)
+    chosen = stated_for(chosen, context.chip.isa, name)
     if running is not None and not by_documents:
         running.assumed |= chosen.assumed
     return chosen

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pypto_cast.dtypes.data_types import DataType
+from pypto_cast.dtypes.data_types import DequantScaleRoundingMode
 from pypto_cast.tensors.operators import ElementLike
 from typing import Any
 from typing import TypeVar
@@ -93,6 +94,8 @@ class OperationMethods:
         """See `pypto.prelu`."""
     def prod(self: _Tensor, dim: int, keepdim: bool = False) -> _Tensor:
         """See `pypto.prod`."""
+    def quant_mx(self: _Tensor, quant_dtype: DataType = DataType.DT_FP8E4M3, mode: DequantScaleRoundingMode = DequantScaleRoundingMode.ROUND_DOWN, axis: int = -1, performance_mode: bool = True) -> tuple[_Tensor, _Tensor]:
+        """See `pypto.quant_mx`."""
     def reciprocal(self: _Tensor) -> _Tensor:
         """See `pypto.reciprocal`."""
     def relu(self: _Tensor) -> _Tensor:

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from pypto_cast.operations import reduction_functions
 from pypto_cast.operations.cube import matrix_functions
 from pypto_cast.operations.indexed import gathering
 from pypto_cast.recording.recording import recorded
@@ -12,12 +13,16 @@ __all__ = [
     "gather_in_l1",
     "gather_in_ub",
     "get_operation_options",
+    "online_softmax",
+    "online_softmax_update",
     "set_operation_options",
     "transposed_batchmatmul",
 ]
 
 gather_in_l1 = recorded("gather_in_l1", gathering.gather_in_l1)
 gather_in_ub = recorded("gather_in_ub", gathering.gather_in_ub)
+online_softmax = recorded("online_softmax", reduction_functions.online_softmax)
+online_softmax_update = recorded("online_softmax_update", reduction_functions.online_softmax_update)
 transposed_batchmatmul = recorded("transposed_batchmatmul", matrix_functions.transposed_batchmatmul)
 
 if not TYPE_CHECKING:

@@ -62,3 +62,4 @@ from simulator.arithmetic.trust import EXACT as EXACT
 from simulator.arithmetic.trust import IEEE as IEEE
 from simulator.arithmetic.trust import TRUSTS as TRUSTS
 from simulator.arithmetic.trust import Trust as Trust
+from simulator.arithmetic.trust import stated_for as stated_for

@@ -6,7 +6,15 @@ import numpy as np
 
 from simulator.arithmetic.computed import unify_nan
 from simulator.arithmetic.evaluation import evaluate
-from simulator.arithmetic.interval import Bounds, Cells, Enclosure, changed, either, union
+from simulator.arithmetic.interval import (
+    Bounds,
+    Cells,
+    Enclosure,
+    changed,
+    either,
+    enclosed,
+    union,
+)
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.trust import DEFAULT, Trust, meeting
@@ -59,6 +67,41 @@ def open_to_fusion(
 
 
 @float_environment.quiet()
+def fused(rounded: Enclosure, y: Enclosure, x: Enclosure, alpha: Enclosure) -> Enclosure:
+    """alpha * x + y in FP32, rounded once, to the nearest, ties to even, as IEEE 754's FMA.
+
+    Args:
+        rounded: the sum by both steps, whose open elements stay open, with their causes.
+        y, x, alpha: as of `open_to_fusion`.
+    """
+    shape = rounded.shape
+    product = alpha.values.astype(np.float64) * x.values.astype(np.float64)
+    term = y.values.astype(np.float64)
+    total = np.broadcast_to(product + term, shape)
+    away = _error(product, term, total)
+    # Rounding to odd in float64 keeps what a second rounding needs (Boldo and Melquiond, 2008).
+    is_even = total.view(np.uint64) & np.uint64(1) == 0
+    moved = np.nextafter(total, np.copysign(np.inf, away))
+    odd = np.where((away != 0) & is_even & np.isfinite(total), moved, total)
+    values = odd.astype(np.float32)
+    unify_nan(values, FP32)
+    if rounded.interval is None:
+        return Enclosure(values=values)
+    bounds = _once(*(each.bounds(shape) for each in (y, x, alpha)))
+    certain = rounded.certain()
+    low, high = (np.where(certain, values, end) for end in (bounds.low, bounds.high))
+    nan = np.zeros(shape, np.bool_) if bounds.nan is None else bounds.nan & ~certain
+    return enclosed(values, low, high, nan, np.broadcast_to(rounded.interval.cause, shape))
+
+
+def _error(product: Array, term: Array, total: Array) -> Array:
+    """The rounding error of the sum of two float64 numbers (Knuth's TwoSum)."""
+    back = total - product
+    lost: Array = (product - (total - back)) + (term - back)
+    return np.where(np.isfinite(lost), lost, 0.0)
+
+
+@float_environment.quiet()
 def _once(y: Bounds, x: Bounds, alpha: Bounds) -> Bounds:
     """The ends of alpha * x + y, rounded once: float64 holds the product, and its sum is moved by
     its own rounding error.
@@ -83,8 +126,6 @@ def _once(y: Bounds, x: Bounds, alpha: Bounds) -> Bounds:
 
 
 def _is_exact(product: Array, y: Array, total: Array) -> Array:
-    """Finds sums of two float64 numbers without a rounding error (Knuth's TwoSum)."""
-    term = y.astype(np.float64)
-    back = total - product
-    error = (product - (total - back)) + (term - back)
-    return np.asarray((error == 0) & np.isfinite(total) | ~np.isfinite(total))
+    """Finds sums of two float64 numbers without a rounding error."""
+    error = _error(product, y.astype(np.float64), total)
+    return np.asarray((error == 0) | ~np.isfinite(total))

@@ -1,4 +1,4 @@
-"""Blocks of 32 numbers that share a power of two: their scales, and the codes under them.
+"""Blocks of 32 numbers that share a power of two: their scales, the codes under them, and back.
 
 The scale of a block follows from its greatest magnitude, the codes from its numbers divided by the
 scale, rounded once to the nearest, ties to even, and clamped. Both are monotone, so the ends of
@@ -22,8 +22,8 @@ from simulator.arithmetic.operation import Array
 from simulator.arithmetic.total_order import Bools, greater, lesser
 from simulator.arithmetic.trust import DEFAULT, Causes, Trust, cause_along
 from simulator.numbers import float_environment
-from simulator.numbers.convert import SATURATE_KEEP_NAN, Conversion, values_of
-from simulator.numbers.formats import E8M0, FP32, FloatFormat
+from simulator.numbers.convert import INF_NAN, SATURATE_KEEP_NAN, Conversion, values_of
+from simulator.numbers.formats import E8M0, FP32, FP64, FloatFormat, Format
 from simulator.numbers.rounding import RoundMode
 
 BLOCK_ELEMS: Final = 32
@@ -80,22 +80,19 @@ def quantised_blocks(
     if may_be_nan is not None:
         nan_scale = may_be_nan.any(axis=-1) & (scale_ends[0] != _NAN_SCALE)
     causes = _causes_of_blocks(x, trust)
-    scales = enclosed(
-        values_of(scale, E8M0),
-        *(values_of(end, E8M0) for end in scale_ends),
-        nan_scale,
-        causes,
-    )
+    of_low, of_high = (values_of(end, E8M0) for end in scale_ends)
+    scales = enclosed(values_of(scale, E8M0), of_low, of_high, nan_scale, causes)
     ends = [_under(end, code, dst) for end in (low, high) for code in scale_ends]
     lower, upper = ends[0], ends[0]
     for end in ends[1:]:
         lower, upper = lesser(lower, end, dst), greater(upper, end, dst)
-    flags: Bools | None = np.broadcast_to(nan_scale[..., None], x.shape)
+    of_nan: Bools = np.broadcast_to(nan_scale[..., None], x.shape)
+    flags = of_nan
     if dst.nan_code is None:
-        zero = np.zeros((), lower.dtype)
-        lower = np.where(flags, lesser(lower, zero, dst), lower)
-        upper = np.where(flags, greater(upper, zero, dst), upper)
-        flags = None
+        zero = np.zeros(x.shape, lower.dtype)
+        lower = np.where(of_nan, lesser(lower, zero, dst), lower)
+        upper = np.where(of_nan, greater(upper, zero, dst), upper)
+        flags = np.zeros(x.shape, np.bool_)
     spread: Causes = np.broadcast_to(causes[..., None], x.shape)
     return enclosed(values, lower, upper, flags, spread), scales
 
@@ -150,3 +147,45 @@ def _causes_of_blocks(x: Enclosure, trust: Trust) -> Causes:
     at = np.expand_dims(is_open.argmax(axis=-1), -1)
     causes: Any = np.broadcast_to(interval.cause, x.shape)
     return cause_along(trust, causes, at, is_open, -1)[..., 0]
+
+
+@float_environment.quiet()
+def scaled_numbers(numbers: Enclosure, scales: Enclosure) -> Enclosure:
+    """Numbers times their scales, exactly.
+
+    A scale that is NaN makes NaN of its block; an infinity stays, and 0 is 0 under every number.
+
+    Args:
+        numbers: of a small format, in FP64, [..., lines, elements].
+        scales: E8M0, [lines, blocks]: one for each 32 elements.
+
+    Returns:
+        FP64, in the shape of the numbers.
+    """
+    count = numbers.shape[-1]
+
+    def spread(array: Array) -> Array:
+        return np.broadcast_to(array.repeat(BLOCK_ELEMS, axis=-1)[..., :count], numbers.shape)
+
+    along = in_fp64(scales, E8M0).map(spread)
+    values = numbers.values * along.values
+    if numbers.interval is None and scales.interval is None:
+        return Enclosure(values=values)
+    own, of_scales = (x.interval or exactly(x.values) for x in (numbers, along))
+    corners = [
+        number * scale
+        for number in (own.low, own.high)
+        for scale in (of_scales.low, of_scales.high)
+    ]
+    low, high = corners[0], corners[0]
+    for corner in corners[1:]:
+        low, high = lesser(low, corner, FP64), greater(high, corner, FP64)
+    flags = [x.may_be_nan for x in (own, of_scales) if x.may_be_nan is not None]
+    may_be_nan = np.logical_or.reduce(flags) if flags else None
+    causes = np.where(numbers.certain(), of_scales.cause, own.cause)
+    return enclosed(values, low, high, may_be_nan, causes)
+
+
+def in_fp64(x: Enclosure, fmt: Format) -> Enclosure:
+    """The same numbers of a smaller format in FP64, which has them all."""
+    return cast((Conversion(src=fmt, dst=FP64, mode=RoundMode.RINT, policy=INF_NAN),), x)

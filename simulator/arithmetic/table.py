@@ -38,6 +38,7 @@ from simulator.numbers.formats import (
 
 _FLOATS: Final = (FP32, FP16)
 _NUMBERS: Final = (FP32, FP16, INT32, INT16)
+_ADDED: Final = (*_NUMBERS, INT8, UINT8)
 _INTEGERS: Final = (INT8, UINT8, INT16, UINT16, INT32, UINT32)
 _ANY: Final = (*_FLOATS, *_INTEGERS)
 _TABLES: Final = "asc-devkit, boundary values of the memory vector interfaces"
@@ -129,9 +130,9 @@ _reduction = partial(
 # fmt: off
 OPERATIONS: Final = MappingProxyType({row.name: row for row in (
     _arithmetic(name="add", instruction="vadd", function=np.add, unrounded=computed.unrounded_sum,
-                rule=IntervalRule.MONOTONE, directions=(1, 1), tables=(9, 15)),
+                formats=_ADDED, rule=IntervalRule.MONOTONE, directions=(1, 1), tables=(9, 15)),
     _arithmetic(name="sub", instruction="vsub", function=np.subtract,
-                unrounded=computed.unrounded_difference,
+                unrounded=computed.unrounded_difference, formats=_ADDED,
                 rule=IntervalRule.MONOTONE, directions=(1, -1), tables=(10,)),
     _arithmetic(name="mul", instruction="vmul", function=np.multiply,
                 unrounded=computed.unrounded_product,
@@ -202,8 +203,9 @@ OPERATIONS: Final = MappingProxyType({row.name: row for row in (
              tables=(1, 7),
              source=f"asc-devkit Rsqrt.md; {_TABLES}: of 0 inf, of -0 -inf, below 0 NaN"),
     _reduction(name="amax", instruction="vmax, vcmax", function=total_order.maximum,
-               tables=(33, 36, 39)),
+               formats=_ADDED, tables=(33, 36, 39)),
     _reduction(name="amin", instruction="vmin, vcmin", function=total_order.minimum,
+               formats=_ADDED,
                tables=(34, 37, 40)),
     _reduction(name="sum", instruction="vadd, vcadd", function=np.add, tables=(35, 38, 41),
                fidelity=Fidelity.ASSUMED, saturates=True,

@@ -1,5 +1,7 @@
 """The named assumptions about a device and the bounds of its errors, each of them once.
 
+What documents state of a family's precision is a row of `PRECISION`; of A2 and A3 they state none.
+
 An assumption says that an operation's rounding is known although no public text states it. A bound
 says how far the result of an operation may lie from the rounded exact one. `Trust` chooses among
 them; everything else reads the choice.
@@ -11,6 +13,7 @@ where elements meet, the bits of all go on; else it is an index, and that of one
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -20,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from simulator.numbers.formats import FP16, FP32, FloatFormat
+from tiling.chips import ASCEND_950
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,8 +196,8 @@ class Trust:
             rounded (ASSUME_RNE), to zero (ASSUME_GRADUAL_UNDERFLOW, ASSUME_GRADUAL_CASTS), to every
             order (ASSUME_SUM_ORDER, ASSUME_STABLE_SORT), or to the other possibility of a cast.
         correctly_rounded: the bounds that are taken as 0 ulp.
-        measured: ulp by operation and format, where a device was measured; they come before
-            bounds, assumptions and `correctly_rounded`.
+        measured: ulp by operation and format, where a device was measured or a document states
+            them for the chip's family; they precede bounds, assumptions and `correctly_rounded`.
         names_choices: causes hold the assumptions that would close an element, as bits; see
             the module.
     """
@@ -234,6 +238,66 @@ EXACT: Final = Trust(
 )
 """Nothing is open: for callers that ask for values alone, and for an operation supposed so."""
 TRUSTS: Final = MappingProxyType({trust.name: trust for trust in (DEFAULT, DOCUMENTED, IEEE)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Precision:
+    """Statements about the operations of a family.
+
+    Attributes:
+        stated: by operation, assumptions that a document states, which hold under every trust.
+        denied: by operation, assumptions that it denies.
+        ulps: by operation and format, the codes that a result may be off.
+        fuses: an addition of a product by one instruction rounds once.
+        source: the documents.
+    """
+
+    stated: Mapping[str, frozenset[Assumption]]
+    denied: Mapping[str, frozenset[Assumption]]
+    ulps: Mapping[tuple[str, FloatFormat], int]
+    fuses: bool
+    source: str
+
+
+_WITHIN_1_ULP: Final = tuple(each.name for each in (DIV_BOUND, SQRT_BOUND, EXP_BOUND, LOG_BOUND))
+_EXACTLY_ROUNDED: Final = ("add", "sub", "mul", "neg", "sum", "prod")
+
+PRECISION: Final[Mapping[str, Precision]] = MappingProxyType(
+    {
+        ASCEND_950: Precision(
+            stated=dict.fromkeys(
+                _EXACTLY_ROUNDED, frozenset({ASSUME_RNE, ASSUME_GRADUAL_UNDERFLOW})
+            ),
+            denied=dict.fromkeys(_WITHIN_1_ULP, frozenset({ASSUME_GRADUAL_UNDERFLOW})),
+            ulps={(name, fmt): 1 for name in _WITHIN_1_ULP for fmt in (FP32, FP16)},
+            fuses=True,
+            source="CANN asc-devkit 82b89a15, appendix on the precision of Reg vector interfaces: "
+            "Add, Sub, Mul of FP16 and FP32 0 ulp with subnormal numbers, and each addition of a "
+            "reduction; Div, Sqrt, Exp, Ln 1 ulp without them; MulAddDst, Axpy as FMA",
+        )
+    }
+)
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def stated_for(trust: Trust, family: str, operation: str) -> Trust:
+    """The trust with documented precision in place of assumptions; measurements stay.
+
+    Args:
+        trust: what is taken for granted.
+        family: of the chip.
+        operation: the row's name.
+    """
+    precision = PRECISION.get(family)
+    if precision is None:
+        return trust
+    stated = precision.stated.get(operation, frozenset())
+    denied = precision.denied.get(operation, frozenset())
+    return replace(
+        trust,
+        assumed=(trust.assumed | stated) - denied,
+        measured=MappingProxyType({**precision.ulps, **trust.measured}),
+    )
 
 
 Causes = npt.NDArray[np.uint16]

@@ -176,12 +176,6 @@ def test_the_last_axis_of_fp4_is_even() -> None:
         pypto.cast(x, pypto.DT_FP4_E2M1X2)
 
 
-def test_operations_say_that_they_have_no_rows() -> None:
-    x = pypto.tensor(None, pypto.DT_FP32, data=[[1.0, 2.0]])
-    with pypto.options(chip=CHIP), pytest.raises(TypeError, match=r"no dtypes on .*of family 950"):
-        pypto.add(x, x)
-
-
 def test_ub_is_that_of_the_chip() -> None:
     x = pypto.tensor(None, pypto.DT_FP32, data=np.zeros((1, 42_400), np.float32))
     assert {chip.ub_bytes for chip in CHIPS.values() if chip.isa == ASCEND_950} == {253_952}

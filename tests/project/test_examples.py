@@ -77,7 +77,7 @@ def test_mypy_accepts_the_examples(tmp_path: Path) -> None:
     wrong.write_text(
         "import pypto_cast as pypto\n"
         "x = pypto.tensor([1])\n"
-        "pypto.scaled_mm\n"
+        "pypto.scaled_batchmatmul\n"
         "divmod(x, 2)\n"
         "pypto.sigmoid(3)\n"
         "x.softmax('last')\n"
@@ -85,7 +85,9 @@ def test_mypy_accepts_the_examples(tmp_path: Path) -> None:
         "reveal_type(x.topk(1)), reveal_type(pypto.greater(x, x))\n"
         "pypto.gather_in_ub, pypto.ROWS, pypto.OperationRow\n"
     )
-    with pytest.raises(AssertionError, match='Module has no attribute "scaled_mm"') as caught:
+    with pytest.raises(
+        AssertionError, match='Module has no attribute "scaled_batchmatmul"'
+    ) as caught:
         run("-m", "mypy", *where, str(wrong), cwd=tmp_path)
     tensor = "pypto_cast.tensors.tensor.Tensor"
     for found in (

@@ -20,7 +20,7 @@ from pypto_cast.operations.lowering import (
     dtypes_of,
     held_by,
 )
-from pypto_cast.operations.operation_rows import FLOATS, OperationRow, on_a2_a3
+from pypto_cast.operations.operation_rows import FLOATS, OperationRow, everywhere
 from pypto_cast.recording import recording
 from pypto_cast.recording.recording import trust
 from pypto_cast.tensors.tensor import Tensor
@@ -57,7 +57,7 @@ class _Window:
 
 
 @OperationRow(
-    dtypes=on_a2_a3(*FLOATS),
+    dtypes=everywhere(*FLOATS),
     fidelity=Fidelity.BOUNDED,
     remark="products are summed in FP32 in an order that is not public, as those of matrices: "
     "[Products of matrices](../operations.md#products-of-matrices)",

@@ -147,7 +147,7 @@ def _memory(
 ) -> Iterator[tuple[str, int, int]]:
     chip: Chip = current().chip
     fmt = factors[0].dtype.number_format
-    width, unit = fmt.bits // 8, max(BLOCK_ELEMS, _block_elems(factors[0].dtype))
+    unit = max(BLOCK_ELEMS, _block_elems(factors[0].dtype))
 
     def clipped(length: int, axis: int) -> int:
         return -(-min(length, extents[axis]) // unit) * unit
@@ -155,10 +155,10 @@ def _memory(
     m0, k0, n0 = clipped(tiles.m[0], 0), clipped(tiles.k[0], 1), clipped(tiles.n[0], 2)
     left = clipped(tiles.m[1], 0) * clipped(tiles.k[1], 1)
     right = clipped(tiles.n[1], 2) * clipped(tiles.k[2], 1)
-    yield "L0A", m0 * k0 * width, chip.l0a_bytes
-    yield "L0B", n0 * k0 * width, chip.l0b_bytes
+    yield "L0A", m0 * k0 * fmt.bits // 8, chip.l0a_bytes
+    yield "L0B", n0 * k0 * fmt.bits // 8, chip.l0b_bytes
     yield "L0C", m0 * n0 * 4, chip.l0c_bytes
-    yield "L1", (left + right) * width, chip.l1_bytes
+    yield "L1", (left + right) * fmt.bits // 8, chip.l1_bytes
     if has_bias:
         yield "the BiasTable buffer", n0 * 4, chip.bias_table_bytes
     if has_scales:

@@ -31,6 +31,10 @@ _BIAS: Final[Mapping[DataType, tuple[DataType, ...]]] = {
     DataType.DT_FP16: (DataType.DT_FP32, DataType.DT_FP16),
     DataType.DT_BF16: (DataType.DT_FP32,),
     DataType.DT_FP32: (DataType.DT_FP32,),
+    **dict.fromkeys(
+        (DataType.DT_FP8E5M2, DataType.DT_FP8E4M3, DataType.DT_FP4_E2M1X2),
+        (DataType.DT_FP16, DataType.DT_BF16, DataType.DT_FP32),
+    ),
 }
 
 

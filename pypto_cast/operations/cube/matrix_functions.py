@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -37,30 +38,41 @@ from pypto_cast.operations.lowering import (
     of_release,
     operand_values,
 )
-from pypto_cast.operations.operation_rows import FLOATS, OperationRow, on_a2_a3
+from pypto_cast.operations.operation_rows import FLOATS, OperationRow, everywhere, on_950
 from pypto_cast.options.context import current
 from pypto_cast.recording import recording
 from pypto_cast.recording.recording import trust
 from pypto_cast.tensors.tensor import Tensor
 from simulator import arithmetic
 from simulator.arithmetic import OPERATIONS, Enclosure, Fidelity
-from simulator.numbers.formats import FP32, INT32, Format
+from simulator.numbers.formats import FP32, FP64, INT32, Format
 from tiling.grid import Shape
 from tiling.plan import ShapeError, TileShapeError, TileShapeWarning
 
+_SMALL_FLOATS: Final = (DataType.DT_FP8E5M2, DataType.DT_FP8E4M3, DataType.DT_HF8)
 _RESULTS: Final[Mapping[DataType, tuple[DataType, ...]]] = {
     DataType.DT_INT8: (DataType.DT_INT32, DataType.DT_FP16, DataType.DT_INT8),
     DataType.DT_FP16: (*FLOATS, DataType.DT_INT8),
     DataType.DT_BF16: (*FLOATS, DataType.DT_INT8),
     DataType.DT_FP32: (*FLOATS, DataType.DT_INT8),
+    **dict.fromkeys(_SMALL_FLOATS, (*FLOATS, DataType.DT_INT8)),
 }
 """The dtypes of a result by that of the matrices; INT8, and INT8 to FP16, take a scale."""
+_FP8: Final = _SMALL_FLOATS[:2]
+"""The dtypes that meet each other; all others meet themselves."""
+_SCALED: Final = (*_FP8, DataType.DT_FP4_E2M1X2)
+_SCALED_RESULTS: Final = (*FLOATS, DataType.DT_INT8)
+_PAIR_ELEMS: Final = 64
+"""Elements under the two scales that stand side by side."""
 _LONGEST_ROW: Final = 65535
+_IN_ND_ALONE: Final = (DataType.DT_FP32, DataType.DT_FP8E5M2)
 _LAYOUTS: Final = (TileOpFormat.TILEOP_ND, TileOpFormat.TILEOP_NZ)
 
 
 @OperationRow(
-    dtypes=on_a2_a3(*_RESULTS),
+    dtypes=everywhere(
+        *(each for each in _RESULTS if each not in _SMALL_FLOATS), ascend_950=_SMALL_FLOATS
+    ),
     fidelity=Fidelity.BOUNDED,
     remark="INT8 is exact while sums stay below 2^31: "
     "[Products of matrices](../operations.md#products-of-matrices)",
@@ -106,20 +118,15 @@ def matmul(
     Warns:
         TileShapeWarning: no cube tile shapes are set; upstream's program would fail.
     """
-    for name, flag in (("a_trans", a_trans), ("b_trans", b_trans), ("c_matrix_nz", c_matrix_nz)):
-        if not isinstance(flag, bool):
-            raise TypeError(f"matmul: {name} must be True or False, not {flag!r}")
-    if c_matrix_nz:
-        raise ValueError("matmul gives TILEOP_ND alone, as upstream's: c_matrix_nz must be False")
+    _check_flags("matmul", a_trans=a_trans, b_trans=b_trans, c_matrix_nz=c_matrix_nz)
     taken = dtypes_of("matmul")
     a, b = (check_tensor("matmul", x, taken, formats=_LAYOUTS) for x in (input, mat2))
-    if a.dtype is not b.dtype:
-        raise TypeError(f"matmul takes matrices of one dtype, not {a.dtype} and {b.dtype}")
+    _check_pair("matmul", a.dtype, b.dtype)
     if check_dtype(out_dtype) not in _RESULTS[a.dtype]:
         known = ", ".join(map(format, _RESULTS[a.dtype]))
         raise TypeError(f"matmul of {a.dtype} gives {known}, not {out_dtype}")
     for x in (a, b):
-        _check_layout(x)
+        _check_layout(x, _IN_ND_ALONE)
     shape_a, shape_b = _swapped(tuple(a.shape), a_trans), _swapped(tuple(b.shape), b_trans)
     batch = _batch_of(a, b, shape_a, shape_b)
     shape = (*batch, shape_a[-2], shape_b[-1])
@@ -136,10 +143,143 @@ def matmul(
     tiles = _checked_tiles(a, b, a_trans, b_trans, (shape[-2], shape_a[-1], shape[-1]), params)
     if tiles is not None and tiles.splits_k:
         _check_split(params, out_dtype)
-    return _multiplied(a, b, a_trans, b_trans, shape, out_dtype, params, tiles)
+    return _multiplied("matmul", a, b, a_trans, b_trans, shape, out_dtype, params, tiles)
 
 
-@OperationRow(dtypes=on_a2_a3(DataType.DT_FP16, DataType.DT_BF16), is_experimental=True)
+def _check_flags(operation: str, *, c_matrix_nz: bool, **flags: bool) -> None:
+    for name, flag in (*flags.items(), ("c_matrix_nz", c_matrix_nz)):
+        if not isinstance(flag, bool):
+            raise TypeError(f"{operation}: {name} must be True or False, not {flag!r}")
+    if c_matrix_nz:
+        raise ValueError(
+            f"{operation} gives TILEOP_ND alone, as upstream's: c_matrix_nz must be False"
+        )
+
+
+@OperationRow(
+    dtypes=on_950(*_SCALED),
+    lacked_by=("0.2.0",),
+    fidelity=Fidelity.BOUNDED,
+    remark="exact where every order of adding in FP32 gives one sum: "
+    "[Products of matrices](../operations.md#products-of-matrices)",
+    example="pypto.scaled_mm(codes, codes, pypto.DT_FP32, scales, scales, b_trans=True, "
+    "scale_b_trans=True)",
+)
+def scaled_mm(
+    mat_a: Tensor,
+    mat_b: Tensor,
+    out_dtype: DataType,
+    scale_a: Tensor,
+    scale_b: Tensor,
+    *,
+    a_trans: bool = False,
+    b_trans: bool = False,
+    scale_a_trans: bool = False,
+    scale_b_trans: bool = False,
+    c_matrix_nz: bool = False,
+    extend_params: dict[str, Any] | None = None,
+) -> Tensor:
+    """Multiply matrices of MX: codes with a scale for every 32 along K.
+
+    A product of two codes and their scales is exact in FP32; the sum is one of FP32 in an order
+    that is not public: an element is certain where every order gives it. A scale that is NaN makes
+    NaN of its row or column.
+
+    Args:
+        mat_a: [..., M, K], or [..., K, M] with `a_trans`; 2 to 4 dimensions.
+        mat_b: [..., K, N], or [..., N, K] with `b_trans`; as many dimensions. FP8 of either kind
+            meets FP8 of either kind; FP4 meets FP4.
+        out_dtype: DT_FP32, DT_FP16 or DT_BF16, rounded once from FP32 to the nearest; DT_INT8 with
+            a scale of `extend_params`.
+        scale_a: DT_FP8E8M0, [M, ceil(K / 64), 2], or [ceil(K / 64), M, 2] with `scale_a_trans`;
+            the same for every batch.
+        scale_b: DT_FP8E8M0, [ceil(K / 64), N, 2], or [N, ceil(K / 64), 2] with `scale_b_trans`.
+        a_trans, b_trans, scale_a_trans, scale_b_trans: it is handed over as its transpose.
+        c_matrix_nz: False; upstream refuses a result in NZ.
+        extend_params: as of `matmul`; a bias is FP32, FP16 or BF16.
+
+    Returns:
+        [..., M, N].
+
+    Raises:
+        TypeError: dtypes that upstream refuses, or arguments of other types.
+        ValueError: DT_FP8E5M2 in TILEOP_NZ, or scales that hold data for a part only.
+        ShapeError: another K, batches that do not broadcast, or scales of another shape.
+        TileShapeError: cube tile shapes that upstream refuses or that a buffer does not hold.
+        NpuError: in a kernel of RunMode.NPU.
+
+    Warns:
+        TileShapeWarning: no cube tile shapes are set; upstream's program would fail.
+    """
+    flags = {
+        **{"a_trans": a_trans, "b_trans": b_trans, "c_matrix_nz": c_matrix_nz},
+        **{"scale_a_trans": scale_a_trans, "scale_b_trans": scale_b_trans},
+    }
+    _check_flags("scaled_mm", **flags)
+    taken = dtypes_of("scaled_mm")
+    a, b = (check_tensor("scaled_mm", x, taken, formats=_LAYOUTS) for x in (mat_a, mat_b))
+    _check_pair("scaled_mm", a.dtype, b.dtype)
+    if check_dtype(out_dtype) not in _SCALED_RESULTS:
+        known = ", ".join(map(format, _SCALED_RESULTS))
+        raise TypeError(f"scaled_mm gives {known}, not {out_dtype}")
+    for x in (a, b):
+        _check_layout(x, _IN_ND_ALONE)
+    shape_a, shape_b = _swapped(tuple(a.shape), a_trans), _swapped(tuple(b.shape), b_trans)
+    batch = _batch_of(a, b, shape_a, shape_b)
+    shape = (*batch, shape_a[-2], shape_b[-1])
+    scales = (
+        _checked_scales("scale_a", scale_a, shape_a[-2], shape_a[-1], scale_a_trans),
+        _checked_scales("scale_b", scale_b, shape_b[-1], shape_a[-1], not scale_b_trans),
+    )
+    params = checked_params(extend_params, a.dtype, shape)
+    if params.is_scaled != (out_dtype is DataType.DT_INT8):
+        raise ValueError(
+            f"scaled_mm to {out_dtype} "
+            + ("takes no scale" if params.is_scaled else "needs scale or scale_tensor")
+        )
+    tiles = _checked_tiles(a, b, a_trans, b_trans, (shape[-2], shape_a[-1], shape[-1]), params)
+    if tiles is not None and tiles.splits_k:
+        _check_split(params, out_dtype)
+    return _multiplied("scaled_mm", a, b, a_trans, b_trans, shape, out_dtype, params, tiles, scales)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scales:
+    """Scales of the lines of a matrix, [lines, pairs of blocks, 2] once they are turned."""
+
+    tensor: Tensor
+    is_turned: bool
+
+    def read(self, lines: int, terms: int) -> Enclosure | None:
+        """[lines, blocks] for so many terms; None without values."""
+        held = operand_values(self.tensor, self.tensor.dtype.number_format)
+        if held is None:
+            return None
+        if self.is_turned:
+            held = held.map(lambda array: np.swapaxes(array, 0, 1))
+        pairs = -(-terms // _PAIR_ELEMS)
+        if held.shape[0] < lines or held.shape[1] < pairs or held.shape[2] < 2:
+            raise ValueError(
+                f"scaled_mm: scales hold data in {list(held.shape)} of [lines, pairs, 2], and "
+                f"{lines} lines of {terms} elements have some"
+            )
+        held = held[:lines, :pairs]
+        return held.map(lambda array: array.reshape(lines, 2 * pairs))
+
+
+def _checked_scales(name: str, x: object, lines: int, terms: int, is_turned: bool) -> _Scales:
+    scales = check_tensor(f"scaled_mm: {name}", x, [DataType.DT_FP8E8M0])
+    pairs = -(-terms // _PAIR_ELEMS)
+    wanted = [pairs, lines, 2] if is_turned else [lines, pairs, 2]
+    if list(map(int, scales.shape)) != wanted:
+        raise ShapeError(
+            f"scaled_mm: {name} of {lines} lines along K = {terms} has shape {wanted}, not "
+            f"{list(map(int, scales.shape))}"
+        )
+    return _Scales(tensor=scales, is_turned=is_turned)
+
+
+@OperationRow(dtypes=everywhere(DataType.DT_FP16, DataType.DT_BF16), is_experimental=True)
 def transposed_batchmatmul(tensor_a: Tensor, tensor_b: Tensor, out_dtype: DataType) -> Tensor:
     """Multiply [M, B, K] by [B, K, N] batch by batch, to [M, B, N].
 
@@ -178,8 +318,16 @@ def _swapped(shape: tuple[Any, ...], is_transposed: bool) -> Shape:
     return (*plain[:-2], plain[-1], plain[-2]) if is_transposed else plain
 
 
-def _check_layout(x: Tensor) -> None:
-    """Refuse matrices whose rows a copy into L1 cannot take."""
+def _check_pair(name: str, left: DataType, right: DataType) -> None:
+    known = _FP8 if left in _FP8 else (left,)
+    if right not in known:
+        raise TypeError(
+            f"{name} takes matrices of one dtype, or both of FP8, not {left} and {right}"
+        )
+
+
+def _check_layout(x: Tensor, in_nd_alone: tuple[DataType, ...]) -> None:
+    """Refuse matrices whose rows a copy into L1 cannot take, and dtypes that lie in no fractals."""
     shape, fmt = tuple(map(int, x.shape)), x.dtype.number_format
     if not 2 <= len(shape) <= 4:
         raise ShapeError(f"matmul takes tensors of 2 to 4 dimensions; got {list(shape)}")
@@ -190,8 +338,11 @@ def _check_layout(x: Tensor) -> None:
                 f"has {shape[-1]}"
             )
         return
-    if x.dtype is DataType.DT_FP32:
-        raise ValueError("matmul takes FP32 in TILEOP_ND alone; TILEOP_NZ takes 8 and 16 bits")
+    if x.dtype in in_nd_alone:
+        raise ValueError(
+            f"matmul takes {x.dtype.name.removeprefix('DT_')} in TILEOP_ND alone; TILEOP_NZ takes "
+            "other dtypes of 8 and 16 bits"
+        )
     columns = BLOCK_BYTES * 8 // fmt.bits
     if shape[-2] % BLOCK_ELEMS or shape[-1] % columns:
         raise ShapeError(
@@ -259,6 +410,7 @@ def _check_split(params: ExtendParams, out_dtype: DataType) -> None:
 
 
 def _multiplied(
+    name: str,
     a: Tensor,
     b: Tensor,
     a_trans: bool,
@@ -267,6 +419,7 @@ def _multiplied(
     out_dtype: DataType,
     params: ExtendParams,
     tiles: CubeTiles | None,
+    scales: tuple[_Scales, _Scales] | None = None,
 ) -> Tensor:
     held_a, held_b = (_swapped(tuple(x.valid_shape), t) for x, t in ((a, a_trans), (b, b_trans)))
     terms = min(held_a[-1], held_b[-2])
@@ -277,10 +430,11 @@ def _multiplied(
         )
     )
     valid = (*batch, held_a[-2], held_b[-1]) if terms else (0,) * len(shape)
-    fmt = a.dtype.number_format
+    is_small = a.dtype in (*_SMALL_FLOATS, *_SCALED)
+    fmt = FP64 if is_small else a.dtype.number_format
     if 0 in valid:
         return Tensor._from_result(shape, out_dtype, valid=valid)
-    quantities = [_read(x, fmt, t) for x, t in ((a, a_trans), (b, b_trans))]
+    quantities = [_read(x, x.dtype.number_format, t) for x, t in ((a, a_trans), (b, b_trans))]
     bias = bias_enclosure(params, valid[-1])
     missing = params.bias is not None and bias is None
     if quantities[0] is None or quantities[1] is None or missing:
@@ -288,8 +442,22 @@ def _multiplied(
     left, right = (_cut_batch(x, valid[:-2]) for x in (quantities[0], quantities[1]))
     from simulator.arithmetic.cube import matmul as product  # loaded when first used
 
-    cause = recording.causes().index_here("matmul")
+    cause = recording.causes().index_here(name)
     left, right = left[..., :terms], right[..., :terms, :]
+    if is_small:
+        from simulator.arithmetic.microscaling import in_fp64, scaled_numbers
+
+        left, right = in_fp64(left, a.dtype.number_format), in_fp64(right, b.dtype.number_format)
+    if is_small and scales is not None:
+        of_left, of_right = (
+            of_lines.read(lines, terms) for of_lines, lines in zip(scales, valid[-2:], strict=True)
+        )
+        if of_left is None or of_right is None:
+            return Tensor._from_result(shape, out_dtype, valid=valid)
+        left, right = (
+            scaled_numbers(left, of_left),
+            _turned(scaled_numbers(_turned(right), of_right)),
+        )
     step = tiles.terms_of_a_core if tiles is not None and tiles.splits_k else terms
     pieces = (
         product(
@@ -297,7 +465,7 @@ def _multiplied(
             right[..., piece, :],
             fmt,
             bias=bias,
-            trust=trust("matmul"),
+            trust=trust(name),
             cause=cause,
             engine=current().converter,
             threads=current().threads,
@@ -307,7 +475,7 @@ def _multiplied(
     result = Tensor._from_result(
         shape,
         out_dtype,
-        data=_leaving(_added(pieces, cause), params, a.dtype, out_dtype, valid, cause),
+        data=_leaving(name, _added(name, pieces, cause), params, a.dtype, out_dtype, valid, cause),
         valid=valid,
     )
     open_scale = undecided_scale(params, valid[-1])
@@ -320,7 +488,11 @@ def _read(x: Tensor, fmt: Format, is_transposed: bool) -> Enclosure | None:
     held = operand_values(x, fmt)
     if held is None or not is_transposed:
         return held
-    return held.map(lambda array: np.swapaxes(array, -1, -2))
+    return _turned(held)
+
+
+def _turned(x: Enclosure) -> Enclosure:
+    return x.map(lambda array: np.swapaxes(array, -1, -2))
 
 
 def _cut_batch(x: Enclosure, batch: Shape) -> Enclosure:
@@ -336,17 +508,18 @@ def _pieces(terms: int, step: int) -> Iterator[slice]:
     return (slice(start, start + step) for start in range(0, terms, step))
 
 
-def _added(pieces: Iterator[Enclosure], cause: int) -> Enclosure:
+def _added(name: str, pieces: Iterator[Enclosure], cause: int) -> Enclosure:
     """Add the sums of cores one after another, as upstream's vector additions do."""
     total = next(pieces)
     for piece in pieces:
         total = arithmetic.evaluate(
-            OPERATIONS["add"], (total, piece), FP32, trust=trust("matmul"), cause=cause
+            OPERATIONS["add"], (total, piece), FP32, trust=trust(name), cause=cause
         )
     return total
 
 
 def _leaving(
+    name: str,
     sums: Enclosure,
     params: ExtendParams,
     a_dtype: DataType,
@@ -364,11 +537,9 @@ def _leaving(
             if out_dtype is DataType.DT_INT8
             else dequantised
         )
-        return scaled(sums, factors, relu=params.relu, trust=trust("matmul"), cause=cause)
+        return scaled(sums, factors, relu=params.relu, trust=trust(name), cause=cause)
     fmt = INT32 if out_dtype is DataType.DT_INT32 else FP32
     if params.relu:
-        sums = arithmetic.evaluate(
-            OPERATIONS["relu"], (sums,), fmt, trust=trust("matmul"), cause=cause
-        )
+        sums = arithmetic.evaluate(OPERATIONS["relu"], (sums,), fmt, trust=trust(name), cause=cause)
     out = out_dtype.number_format
     return sums if out is fmt else converted_to(sums, FP32, out)

@@ -29,8 +29,9 @@ from pypto_cast.operations.lowering import (
     same_dtype,
     tile_of,
 )
-from pypto_cast.operations.operation_rows import NUMBERS, OperationRow, on_a2_a3
+from pypto_cast.operations.operation_rows import NUMBERS, OperationRow, everywhere
 from pypto_cast.operations.scalar_operands import Constant, converted
+from pypto_cast.options.context import current
 from pypto_cast.recording import recording
 from pypto_cast.recording.buffers import slices
 from pypto_cast.recording.recording import trust
@@ -41,8 +42,8 @@ from simulator.arithmetic import (
     ASSUME_SUM_ORDER,
     Fidelity,
 )
-from simulator.arithmetic.fused import open_to_fusion
 from simulator.arithmetic.indexed import gather_scatter as writing
+from simulator.arithmetic.trust import PRECISION
 from simulator.numbers.formats import FP32
 from tiling.plan import ShapeError
 
@@ -52,12 +53,12 @@ _EPSILON: Final = 1e-6
 _SHORT: Final = (DataType.DT_FP16, DataType.DT_BF16)
 _adding = partial(
     OperationRow,
-    index_dtypes=on_a2_a3(DataType.DT_INT32, DataType.DT_INT64),
+    index_dtypes=everywhere(DataType.DT_INT32, DataType.DT_INT64),
     is_method=True,
 )
 _in_gm = partial(
     _adding,
-    dtypes=on_a2_a3(*NUMBERS, DataType.DT_INT8),
+    dtypes=everywhere(*NUMBERS, DataType.DT_INT8),
     instruction="vmuls; copy_ubuf_to_gm with atomic addition, a row at a time",
     source="pypto tileop/vector/indexadd.h: TIndexAdd; AutoCast runs FP16 and BF16 in FP32 "
     "(opcode.h); release 0.2.0 adds in UB, INT8 in FP16",
@@ -67,7 +68,7 @@ _in_gm = partial(
 )
 _in_ub = partial(
     _adding,
-    dtypes=on_a2_a3(*NUMBERS),
+    dtypes=everywhere(*NUMBERS),
     lacked_by=("0.2.0",),
     instruction="vmuls, vadd, a row at a time; the scalar unit along the last axis",
     source="pypto tileop/vector/indexadd.h: TIndexAddUB",
@@ -289,7 +290,7 @@ def _added(
 
 
 @OperationRow(
-    dtypes=on_a2_a3(DataType.DT_FP32, DataType.DT_FP16),
+    dtypes=everywhere(DataType.DT_FP32, DataType.DT_FP16),
     lacked_by=("0.2.0",),
     instruction="vaxpy",
     source="pypto tileop/vector/binary.h: TAxpy; pto-isa a2a3/TAxpy.hpp; pypto op/math.py: FP16 "
@@ -303,8 +304,8 @@ def _added(
 def axpy_(y: Tensor, x: Tensor, alpha: int | float = 1.0) -> Tensor:
     """y = alpha * x + y in place, in FP32; of FP16 the result is rounded at the end.
 
-    One instruction multiplies and adds, and whether it rounds the product is not public: results
-    are those of two roundings, and open to those of one.
+    One instruction multiplies and adds. On the 950 it rounds once; of A2 and A3 it is not public
+    whether it rounds the product: results are those of two roundings, and open to those of one.
 
     Args:
         y: a tensor that the kernel writes, FP32 or FP16.
@@ -338,21 +339,22 @@ def axpy_(y: Tensor, x: Tensor, alpha: int | float = 1.0) -> Tensor:
 
 
 def _fused(name: str, both: Tensor, y: Tensor, x: Tensor, factor: Constant) -> Tensor:
-    """The sum by two roundings, open to one."""
+    """The sum by two roundings, open to one; by one where a document says so of the family."""
     held = [operand_values(each, FP32) for each in (both, y, x)]
     rounded, own, terms = held
     valid = tuple(both.valid_shape)
     if rounded is None or own is None or terms is None or 0 in valid:
         return both
     own, terms = (each[tuple(slice(0, v) for v in valid)] for each in (own, terms))
-    data = open_to_fusion(
-        rounded,
-        own,
-        terms,
-        factor.enclosure(FP32),
-        trust=trust(name),
-        cause=recording.causes().index_here(name),
-    )
+    from simulator.arithmetic.fused import fused, open_to_fusion  # loaded when first used
+
+    alpha = factor.enclosure(FP32)
+    precision = PRECISION.get(current().chip.isa)
+    if precision is not None and precision.fuses:
+        data = fused(rounded, own, terms, alpha)
+    else:
+        cause = recording.causes().index_here(name)
+        data = open_to_fusion(rounded, own, terms, alpha, trust=trust(name), cause=cause)
     shape = tuple(map(int, both.shape))
     return Tensor._from_result(
         shape, both.dtype, data=data, valid=valid, uninitialized=both.uninitialized()

@@ -19,7 +19,8 @@ from pypto_cast.operations.lowering import (
     index_tensor,
     tile_of,
 )
-from pypto_cast.operations.operation_rows import COPIED, FLOATS, OperationRow, on_a2_a3
+from pypto_cast.operations.movement import moved
+from pypto_cast.operations.operation_rows import COPIED, FLOATS, OperationRow, everywhere
 from pypto_cast.recording import recording
 from pypto_cast.recording.buffers import Uninitialized, slices
 from pypto_cast.tensors.tensor import Tensor
@@ -33,14 +34,14 @@ from tiling.ub import ElementBits
 
 _reading = partial(
     OperationRow,
-    dtypes=on_a2_a3(*COPIED),
-    index_dtypes=on_a2_a3(DataType.DT_INT32, DataType.DT_INT64),
+    dtypes=everywhere(*COPIED),
+    index_dtypes=everywhere(DataType.DT_INT32, DataType.DT_INT64),
     instruction="copy_gm_to_ubuf, a row at a time",
 )
 
 
 @_reading(
-    dtypes=on_a2_a3(*(d for d in COPIED if d.number_format.bits > 8)),
+    dtypes=everywhere(*(d for d in COPIED if d.number_format.bits > 8)),
     instruction="vgather; scalar copies for INT64 indices",
     source="pypto tileop/vector/gather.h: TgatherElement",
     opcodes={"TT": "GATHER_ELEMENT"},
@@ -85,7 +86,54 @@ def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
     return _read(x, indices, axis, tuple(region), shape, tuple(valid))
 
 
-@_reading(source="pypto tileop/vector/gather.h: Tgather", example="pypto.index_select(x, 0, row)")
+@OperationRow(
+    remark="bits are copied",
+    dtypes=everywhere(*(d for d in COPIED if d not in (DataType.DT_INT8, DataType.DT_UINT8))),
+    opcodes={"T": "GATHER_MASK_BUILDIN"},
+    example="pypto.gathermask(pypto.concat([x, x], -1), 1)",
+    is_method=True,
+)
+def gathermask(self: Tensor, pattern_mode: int) -> Tensor:
+    """Elements of the last axis at a fixed pattern.
+
+    Args:
+        pattern_mode: 1 and 2: the first, second of every two; 3 to 6: the first to fourth of every
+            four; 7: all.
+
+    Returns:
+        A tensor of the input's dtype, so much shorter along the last axis.
+
+    Raises:
+        TypeError: a pattern that is no int.
+        ValueError: another pattern, or a tensor that holds data in a part of its last axis only.
+        ShapeError: a last axis of no whole number of pairs, or of fours.
+    """
+    x = check_operand("gathermask", self)
+    if type(pattern_mode) is not int:
+        raise TypeError(f"gathermask takes an int as pattern_mode, not {pattern_mode!r}")
+    if not 1 <= pattern_mode <= 7:
+        raise ValueError(f"gathermask: pattern_mode {pattern_mode}; 1 to 7 are there")
+    step = 1 if pattern_mode == 7 else 2 if pattern_mode <= 2 else 4
+    start = 0 if step == 1 else pattern_mode - step // 2 - step // 4
+    shape, valid = tuple(map(int, x.shape)), tuple(x.valid_shape)
+    if shape[-1] % step:
+        raise ShapeError(f"gathermask: the last axis of {list(shape)} is no multiple of {step}")
+    if valid[-1] != shape[-1]:
+        raise ValueError(f"gathermask: the last axis of {list(shape)} holds data in {valid[-1]}")
+    ends = (shape[-1] // step,)
+    return moved(
+        x, shape[:-1] + ends, valid[:-1] + ends, lambda array: array[..., start::step].copy()
+    )
+
+
+@_reading(
+    dtypes=everywhere(
+        *COPIED,
+        ascend_950=(DataType.DT_FP8E4M3, DataType.DT_FP8E5M2, DataType.DT_FP8E8M0),
+    ),
+    source="pypto tileop/vector/gather.h: Tgather",
+    example="pypto.index_select(x, 0, row)",
+)
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """Read whole slices: the dimension is replaced by those of the index.
 
@@ -155,7 +203,7 @@ def gather_in_ub(
 
 
 @_reading(
-    dtypes=on_a2_a3(*FLOATS, DataType.DT_INT8),
+    dtypes=everywhere(*FLOATS, DataType.DT_INT8),
     instruction="copy_gm_to_cbuf, a row at a time",
     is_experimental=True,
     source="pypto operation_impl.cpp: GatherInL1; the layout in L1 is the cube's",

@@ -27,7 +27,7 @@ from pypto_cast.operations.operation_rows import (
     FLOATS,
     NUMBERS,
     OperationRow,
-    on_a2_a3,
+    everywhere,
 )
 from pypto_cast.operations.scalar_operands import converted
 from pypto_cast.options.context import current
@@ -60,9 +60,9 @@ _REDUCTIONS: Final = {"add": "add", "multiply": "mul"}
 
 
 @OperationRow(
-    dtypes=on_a2_a3(*FLOATS, *COPIED[3:6], DataType.DT_UINT8),
-    index_dtypes=on_a2_a3(DataType.DT_INT32, DataType.DT_INT64),
-    added=on_a2_a3(*NUMBERS),
+    dtypes=everywhere(*FLOATS, *COPIED[3:6], DataType.DT_UINT8),
+    index_dtypes=everywhere(DataType.DT_INT32, DataType.DT_INT64),
+    added=everywhere(*NUMBERS),
     instruction="scalar stores, adds and multiplications in the order of the index",
     source="pypto tileop/vector/scatter.h: A2/A3 has no vscatter; FP16 and BF16 are added and "
     "multiplied in FP32 and rounded at the end",
@@ -247,8 +247,8 @@ def sums_from(start: Enclosure, fmt: Format) -> RunningSums | None:
 
 
 @OperationRow(
-    dtypes=on_a2_a3(*FLOATS, *COPIED[3:6]),
-    index_dtypes=on_a2_a3(DataType.DT_INT32, DataType.DT_INT64, DataType.DT_INT16),
+    dtypes=everywhere(*FLOATS, *COPIED[3:6]),
+    index_dtypes=everywhere(DataType.DT_INT32, DataType.DT_INT64, DataType.DT_INT16),
     instruction="copy_ubuf_to_gm, a row at a time",
     source="pypto tileop/vector/index_outcast.h: negative indices are left out",
     example="pypto.scatter_update(x, -2, pypto.reshape(row, [1, 2]), y)",
@@ -341,9 +341,9 @@ def _check_rows_of_tile(source: Tensor, batch: int) -> None:
 
 
 @OperationRow(
-    dtypes=on_a2_a3(*COPIED, DataType.DT_INT64, DataType.DT_UINT64),
-    index_dtypes=on_a2_a3(*_WHOLE),
-    added=on_a2_a3(*NUMBERS),
+    dtypes=everywhere(*COPIED, DataType.DT_INT64, DataType.DT_UINT64),
+    index_dtypes=everywhere(*_WHOLE),
+    added=everywhere(*NUMBERS),
     instruction="copy_ubuf_to_gm, with atomic addition where it accumulates",
     source="pypto docs/zh/api/operation/pypto-index_put_.md: the result of repeated indices is "
     "open",
@@ -444,7 +444,7 @@ def _flattened(parts: Sequence[Enclosure], shape: Sequence[int]) -> Enclosure:
 
 
 @OperationRow(
-    dtypes=on_a2_a3(*NUMBERS),
+    dtypes=everywhere(*NUMBERS),
     lacked_by=("0.2.0",),
     instruction="copy_ubuf_to_gm with atomic addition",
     source="pypto docs/zh/api/operation/pypto-atomic_add.md: the order of additions by several "

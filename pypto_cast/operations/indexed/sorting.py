@@ -21,7 +21,7 @@ from pypto_cast.operations.lowering import (
     tile_of,
 )
 from pypto_cast.operations.movement import without_axis
-from pypto_cast.operations.operation_rows import FLOATS, NUMBERS, OperationRow, on_a2_a3
+from pypto_cast.operations.operation_rows import FLOATS, NUMBERS, OperationRow, everywhere
 from pypto_cast.options.context import current
 from pypto_cast.recording import recording
 from pypto_cast.recording.recording import trust
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _ordering = partial(OperationRow, fidelity=Fidelity.ASSUMED, assumes=(ASSUME_STABLE_SORT,))
 _extreme_row = partial(
     _ordering,
-    dtypes=on_a2_a3(*FLOATS),
+    dtypes=everywhere(*FLOATS),
     lacked_by=("0.2.0",),
     instruction="vcmax or vcmin with the index, vcmp and vsel, on FP32",
     source="pypto tileop/vector/reduce.h; asc-devkit ReduceMax.md: the smallest index",
@@ -57,7 +57,7 @@ _BLOCK = 32
 
 
 @_ordering(
-    dtypes=on_a2_a3(DataType.DT_FP32),
+    dtypes=everywhere(DataType.DT_FP32),
     instruction="vbitsort, vmrgsort, vreducev2",
     source="pypto tileop/vector/sort.h; pto-isa a2a3/TSort32.hpp, TMrgSort.hpp",
     example="pypto.topk(x, 2)",
@@ -121,7 +121,7 @@ def topk(
 
 
 @_ordering(
-    dtypes=on_a2_a3(*FLOATS[:2]),
+    dtypes=everywhere(*FLOATS[:2]),
     instruction="vbitsort, vmrgsort, vreducev2, on FP32",
     source="pypto docs/zh/api/operation/pypto-argsort.md: stable",
 )
@@ -211,7 +211,7 @@ def _sorted(name: str, rows: Enclosure, count: int, *, descending: bool) -> Sort
 
 
 @OperationRow(
-    dtypes=on_a2_a3(*NUMBERS),
+    dtypes=everywhere(*NUMBERS),
     cast_to_fp32={"0.2.0": (DataType.DT_INT16,)},  # vector/math.cpp:669
     instruction="vadd of tiles shifted by 1, 2, 4, ... elements",
     source="pypto tileop/vector/cum_operation.h; pypto math.cpp: FP16 and BF16 run in FP32, "
@@ -250,7 +250,7 @@ def cumsum(input: Tensor, dim: int) -> Tensor:
 
 
 @OperationRow(
-    dtypes=on_a2_a3(*FLOATS),
+    dtypes=everywhere(*FLOATS),
     lacked_by=("0.2.0",),
     instruction="vmul of tiles shifted by 1, 2, 4, ... elements",
     source="pypto tileop/vector/cum_operation.h; pypto math.cpp: FP16 and BF16 run in FP32",

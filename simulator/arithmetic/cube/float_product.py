@@ -28,7 +28,7 @@ from simulator.arithmetic.trust import (
     cause_along,
     meeting,
 )
-from simulator.numbers.formats import BF16, FP32, FloatFormat
+from simulator.numbers.formats import BF16, FP32, FP64, FloatFormat
 
 Doubles = npt.NDArray[np.float64]
 
@@ -85,7 +85,7 @@ def operand_of(x: Enclosure, fmt: FloatFormat, axis: int, trust: Trust) -> Matri
 
     Args:
         x: two dimensions, values of `fmt`.
-        fmt: FP16, BF16 or FP32.
+        fmt: FP16, BF16, FP32 or FP64.
         axis: that the terms of a sum lie along.
         trust: ASSUME_CUBE_HF32 rounds FP32; without ASSUME_GRADUAL_UNDERFLOW subnormal elements may
             be zero.
@@ -171,6 +171,8 @@ def _in_float64(values: Array, fmt: FloatFormat, rounds: bool) -> Doubles:
     if values.ndim == 2 and values.T.flags.c_contiguous and not values.flags.c_contiguous:
         return _in_float64(values.T, fmt, rounds).T
     values = np.ascontiguousarray(values)
+    if fmt is FP64:
+        return values
     if fmt is BF16:
         return _wide_bf16(values)
     single = as_fp32(values, fmt)

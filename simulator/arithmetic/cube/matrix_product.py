@@ -55,13 +55,22 @@ from simulator.arithmetic.trust import (
 from simulator.numbers import float_environment
 from simulator.numbers.convert import INF_NAN, SATURATE, Conversion
 from simulator.numbers.engines import Engine
-from simulator.numbers.formats import BF16, FP16, FP32, INT8, INT32, FloatFormat, Format
+from simulator.numbers.formats import (
+    BF16,
+    FP16,
+    FP32,
+    FP64,
+    INT8,
+    INT32,
+    FloatFormat,
+    Format,
+)
 from simulator.numbers.rounding import RoundMode
 
 if TYPE_CHECKING:  # the native executor is loaded when it is first used
     from simulator.arithmetic.native.executor_library import Executor
 
-_FORMATS: Final[tuple[Format, ...]] = (INT8, FP16, BF16, FP32)
+_FORMATS: Final[tuple[Format, ...]] = (INT8, FP16, BF16, FP32, FP64)
 _ASSUMED_OF_FLOATS: Final = {*CHOICES.values(), ASSUME_GRADUAL_UNDERFLOW}
 
 
@@ -85,7 +94,8 @@ def matmul(
     Args:
         a: [..., M, K]; any strides.
         b: [..., K, N]; leading axes broadcast.
-        fmt: of both: INT8, FP16, BF16 or FP32.
+        fmt: of both: INT8, FP16, BF16, FP32, or FP64 for numbers of at most 12 bits under scales,
+            whose products FP32 holds.
         bias: INT32 for INT8, else FP32, of a shape that broadcasts to [..., 1, N]; the sum starts
             with it.
         trust: ASSUME_CUBE_RNE, ASSUME_CUBE_HF32 and ASSUME_GRADUAL_UNDERFLOW count.

@@ -16,7 +16,7 @@ from pypto_cast.operations.operation_rows import (
     NO_METHOD_HAS,
     ROWS,
     OperationRow,
-    on_a2_a3,
+    everywhere,
 )
 from pypto_cast.options.context import Scope, current
 from pypto_cast.options.releases import RELEASES
@@ -105,7 +105,7 @@ def test_a_row_enters_what_it_says() -> None:
 
     try:
         row = OperationRow(
-            dtypes=on_a2_a3(pypto.DT_FP32),
+            dtypes=everywhere(pypto.DT_FP32),
             takes={"0.2.0": (pypto.DT_FP16,)},
             least_dims={"0.2.0": 2},
             lacked_by=("head",),

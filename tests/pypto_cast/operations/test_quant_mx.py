@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import importlib
+import math
 import os
 import sys
 import warnings
@@ -107,9 +108,7 @@ def test_tails_of_valid_rows_are_padded_by_zeros() -> None:
         part = pypto.view(x, [2, 64], [0, 0], valid_shape=[2, 40])
         codes, scales = pypto.quant_mx(part)
         whole, whole_scales = pypto.quant_mx(x)
-        short, short_scales = pypto.quant_mx(
-            pypto.view(x, [2, 64], [0, 0], valid_shape=[2, 20])
-        )
+        short, short_scales = pypto.quant_mx(pypto.view(x, [2, 64], [0, 0], valid_shape=[2, 20]))
     assert codes.valid_shape == [2, 40]
     assert scales.valid_shape == [2, 1, 2]
     np.testing.assert_array_equal(codes.numpy(), whole.numpy()[:, :40])
@@ -140,7 +139,8 @@ def _cases() -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_every_case_of_upstream_s_golden_is_equal() -> None:
+@pytest.mark.parametrize("most", [1 << 16, pytest.param(1 << 28, marks=pytest.mark.exhaustive)])
+def test_every_case_of_upstream_s_golden_is_equal(most: int) -> None:
     module = golden()
     cases = _cases()
     assert len(cases) == CASES
@@ -148,6 +148,8 @@ def test_every_case_of_upstream_s_golden_is_equal() -> None:
     for number, case in enumerate(cases):
         np.random.seed(SEED % (1 << 31) + number)
         shape = [int(entry) for entry in case["input_shape"].strip("[]").split(",")]
+        if math.prod(shape) > most:
+            continue
         low, high = case["input_datarange"].strip("[]").split(",")
         names = ("mode", "performance_mode", "use_exp_range", "exp_range", "axis")
         flags = ("enable_subnormal", "enable_inf", "enable_nan")
@@ -299,7 +301,7 @@ def test_fp32_to_fp4_is_refused() -> None:
 def test_rows_that_end_inside_a_block_are_refused_along_the_axis_before() -> None:
     with pypto.options(chip=CHIP):
         part = pypto.view(x_of(64, 4), [64, 4], [0, 0], valid_shape=[40, 4])
-        with pytest.raises(ValueError, match="of 40 rows that hold data.* take whole 64"):
+        with pytest.raises(ValueError, match=r"of 40 rows that hold data.* take whole 64"):
             pypto.quant_mx(part, axis=-2)
 
 
@@ -327,7 +329,7 @@ def test_tiles_that_divide_blocks_or_rows_are_refused(
 
 
 def test_a2_and_a3_refuse_it_by_its_name() -> None:
-    with pytest.raises(TypeError, match="quant_mx has no dtypes on Ascend910B3.* it has on 950"):
+    with pytest.raises(TypeError, match=r"quant_mx has no dtypes on Ascend910B3.* it has on 950"):
         pypto.quant_mx(x_of(2, 128))
 
 
