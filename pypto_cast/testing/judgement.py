@@ -6,7 +6,7 @@ judge -> precision.compared, precision.accepted, possible -> Judgement
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -96,7 +96,10 @@ class Judgement:
     def __str__(self) -> str:
         lines = [line for each in self.outputs for line in each.lines()]
         for label, found in (("", self.explanations), ("golden: ", self.golden_explanations)):
-            lines += [f"{label}{each}" for each in found[:_BEST]]
+            if label and found and found[0].explained == found[0].of:
+                lines.append(f"the golden cannot come from a device; it takes {found[0].cause}")
+            for place, each in enumerate(found[:_BEST]):
+                lines += [f"{label}{'next best: ' if place else ''}{each}", *each.example]
         return "\n".join(lines)
 
     @property
@@ -175,6 +178,8 @@ def judge(
     bounds: Certainty | OutputCertainty | None = None,
     standard: Standard = "bits",
     run: Callable[[], Certainty] | None = None,
+    pairs: bool = False,
+    told: Callable[[str], None] | None = None,
 ) -> Judgement:
     """Judge results: whether a device may give them, and how far they are from a golden.
 
@@ -190,6 +195,7 @@ def judge(
         standard: as for `precision.accepted`.
         run: gives the bounds once more, as `lambda: kernel.certainty(x, y)`: then single hypotheses
             are tried on elements that cannot be, see `explanations`.
+        pairs, told: as for `explanations`.
 
     Raises:
         TypeError: no arrays, or dtypes that differ.
@@ -207,17 +213,17 @@ def judge(
         for name, (value, output) in results.items()
     )
     values = {name: value for name, (value, _) in results.items()}
+
+    def explained(of: Mapping[str, Any], counts: Iterable[int | None]) -> tuple[Explanation, ...]:
+        if run is None or not any(counts):
+            return ()
+        return explanations(run, of, pairs=pairs, told=told)
+
     return Judgement(
         outputs=outputs,
-        explanations=_explained(run, values, [each.impossible for each in outputs]),
-        golden_explanations=_explained(run, goldens, [o.golden_impossible for o in outputs]),
+        explanations=explained(values, [each.impossible for each in outputs]),
+        golden_explanations=explained(goldens, [each.golden_impossible for each in outputs]),
     )
-
-
-def _explained(
-    run: Callable[[], Certainty] | None, values: Mapping[str, Any], counts: Sequence[int | None]
-) -> tuple[Explanation, ...]:
-    return explanations(run, values) if run is not None and any(counts) else ()
 
 
 def _judged(

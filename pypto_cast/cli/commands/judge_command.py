@@ -66,6 +66,9 @@ def run_judge(
     release: Annotated[
         str | None, typer.Option(metavar="NAME", help=f"One of {', '.join(RELEASE_NAMES)}.")
     ] = None,
+    pairs: Annotated[
+        bool, typer.Option("--pairs", help="Try every two hypotheses together too.")
+    ] = False,
     chip: ChipName = None,
     npu_on_cpu: NpuOnCpu = False,
     replace_installed: ReplaceInstalled = False,
@@ -108,6 +111,8 @@ def run_judge(
                 bounds=bounds,
                 standard=asked,
                 run=lambda: found.certainty(*arguments, **others),
+                pairs=pairs,
+                told=(lambda text: typer.echo(text, err=True)) if pairs else None,
             )
     told = judged.report
     terminal.show(
