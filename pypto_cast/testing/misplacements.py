@@ -37,7 +37,7 @@ class Box:
         tile: its number.
         core: that had it.
         offset, shape: in the output.
-        line: of the operation that wrote it, and its name.
+        written_by: the operation and its line.
     """
 
     tile: int
@@ -90,8 +90,8 @@ class Misplacement:
     moves: tuple[Move, ...]
 
 
-def boxes_of(output: OutputCertainty, most: int = MOST_TILES) -> tuple[Box, ...]:
-    """The tiles that wrote an output, the first ones if there are many."""
+def boxes_of(output: OutputCertainty, most: int | None = MOST_TILES) -> tuple[Box, ...]:
+    """The tiles that wrote an output, the first ones if there are more than `most`."""
     return tuple(itertools.islice(_boxes(output), most))
 
 
