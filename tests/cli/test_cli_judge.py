@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -181,3 +184,32 @@ def test_a_square_golden_that_is_transposed_is_named(command: Command, tmp_path:
     ran = command("judge", tmp_path / "t.npy", "--golden", tmp_path / "x.npy")
     assert ran.code == 1
     assert "result: it is transposed (axes 0 and 1)" in ran.out
+
+
+def test_the_least_part_that_differs_is_written(command: Command, files: Path) -> None:
+    words = ("--kernel", f"{files}/k.py::scaled", "--inputs", files / "in.npz")
+    ran = command("judge", files / "wrong.npy", *words, "--reproduce", files / "part.npz")
+    assert ran.code == 1
+    assert "y[3:4, 17:18] still differs in 1 elements, inputs 0 outside it" in ran.out
+    with np.load(files / "part.npz") as held:
+        assert np.count_nonzero(held["x"]) == 1
+        assert held["result_y"].tolist() == [[-1]]
+    script = subprocess.run(
+        [sys.executable, files / "part.py"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(Path(pypto.__file__).parents[1])},
+    )
+    assert script.returncode == 1, script.stderr
+    assert script.stdout.startswith("[3, 17] is -1.0 and may be ")
+
+
+def test_nothing_to_reproduce(command: Command, files: Path) -> None:
+    words = ("--kernel", f"{files}/k.py::scaled", "--inputs", files / "in.npz")
+    ran = command("judge", files / "right.npy", *words, "--reproduce", files / "part.npz")
+    assert ran.code == 2
+    assert "there is nothing to reproduce" in ran.err
+    assert not (files / "part.npz").exists()
+    beside = ("--golden", files / "right.npy", "--reproduce", files / "part.npz")
+    assert "--reproduce cuts the inputs" in command("judge", files / "wrong.npy", *beside).err

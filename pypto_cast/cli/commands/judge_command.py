@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, cast
 
+import numpy as np
 import typer
 
 from pypto_cast.cli.app import ChipName, Force, Json, NpuOnCpu, ReplaceInstalled
 from pypto_cast.cli.commands.certainty_command import (
     errors_at_lines,
+    file_and_name,
     kernel_named,
     saved_arguments,
 )
@@ -19,15 +21,19 @@ from pypto_cast.cli.dump_files import Given, as_dtype, dumped
 from pypto_cast.cli.dump_folders import judged_program, junit, names_a_program
 from pypto_cast.dtypes.names import dtype_named
 from pypto_cast.kernel.certainty import Certainty
+from pypto_cast.kernel.jit import Kernel
 from pypto_cast.options.context import options
 from pypto_cast.options.releases import RELEASE_NAMES, ReleaseName
+from pypto_cast.recording.suppositions import supposing
 from pypto_cast.report import terminal
 from pypto_cast.report.page import check_pages, page_html
 from pypto_cast.report.report import Fact, Report, plain, said
-from pypto_cast.report.text_format import printable, shape_named
+from pypto_cast.report.text_format import printable, shape_named, written
 from pypto_cast.tensors.array_files import check_apart, check_free, new_file
+from pypto_cast.testing.bits import native
 from pypto_cast.testing.judgement import JudgedOutput, judge
 from pypto_cast.testing.precision import STANDARDS, Standard
+from pypto_cast.testing.reproduction import Reproduction, reproduced
 from pypto_cast.upstream.import_alias import as_pypto
 from pypto_cast.upstream.npu_requests import npu_requests
 
@@ -73,6 +79,12 @@ def run_judge(
         Path | None,
         typer.Option("--junit", metavar="FILE.xml", help="Write a test case for each output."),
     ] = None,
+    reproduce: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.npz", help="Write the least part of the inputs that differs; a script."
+        ),
+    ] = None,
     force: Force = False,
     chip: ChipName = None,
     npu_on_cpu: NpuOnCpu = False,
@@ -84,10 +96,14 @@ def run_judge(
     With a kernel and its inputs, exit code 1 if an element is outside what a device may give.
     Without one, exit code 1 if the standard fails beside the golden. 2 if it cannot be judged.
     """
-    for path in (html, junit_xml):
+    script = None if reproduce is None else reproduce.with_suffix(".py")
+    written_files = (html, junit_xml, reproduce, script)
+    for path in written_files:
         if path is not None:
             check_free(path, force=force, inputs=[result])
-    check_apart([html, junit_xml])
+    check_apart(written_files)
+    if reproduce is not None and kernel is None:
+        raise ValueError("--reproduce cuts the inputs of --kernel")
     if html is not None:
         check_pages()
     if names_a_program(result):
@@ -102,6 +118,7 @@ def run_judge(
         raise ValueError("--kernel and --inputs go together: the bounds are of these inputs")
     if kernel is None and golden is None:
         raise ValueError("give --golden, or --kernel with --inputs, or both")
+    notes: list[str] = []
     named = None if dtype is None else dtype_named(dtype)
     extents = None if shape is None else shape_named(shape)
     files = [None if path is None else dumped(path, named, extents) for path in (result, golden)]
@@ -133,8 +150,21 @@ def run_judge(
                 pairs=pairs,
                 told=(lambda text: typer.echo(text, err=True)) if pairs else None,
             )
+            if reproduce is not None and script is not None and given[0] is not None:
+                part = _reproduced(found, arguments, others, bounds, given[0])
+                notes.append(str(part))
+                with new_file(reproduce, force=force) as held:
+                    np.savez(held, **part.arrays())
+                with new_file(script, force=force) as text:
+                    text.write(
+                        part.script(file, file_and_name(kernel)[1], reproduce, others).encode()
+                    )
     facts = plain(result=result, golden=golden, kernel=kernel)
-    _tell(result, judged.report, facts, as_json=json)
+    told = judged.report
+    told = dataclasses.replace(
+        told, notes=(*told.notes, *notes, *written(written_files if reproduce else ()))
+    )
+    _tell(result, told, facts, as_json=json)
     _write(judged.report, judged.outputs, html, junit_xml, force=force)
     if not judged.passes:
         raise typer.Exit(_FAILS)
@@ -163,6 +193,28 @@ def _write(
     if junit_xml is not None:
         with new_file(junit_xml, force=force) as file:
             file.write("\n".join((*junit(outputs), "")).encode())
+
+
+def _reproduced(
+    kernel: Kernel,
+    arguments: list[Any],
+    others: dict[str, Any],
+    bounds: Certainty,
+    results: Mapping[str, Any],
+) -> Reproduction:
+    inputs = dict(zip(kernel.signature.tensors, arguments, strict=True))
+    arrays = {
+        output.name: native(array)
+        for output in bounds.outputs
+        for name, array in results.items()
+        if name in (output.name, *output.aliases)
+    }
+
+    def run(part: Mapping[str, Any]) -> Certainty:
+        with supposing():
+            return kernel.certainty(*part.values(), **others)
+
+    return reproduced(run, inputs, bounds, arrays)
 
 
 def _by_output(given: Given, bounds: Certainty, name: str | None) -> dict[str, Any]:
