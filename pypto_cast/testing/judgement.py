@@ -6,25 +6,55 @@ judge -> precision.compared, precision.accepted, possible -> Judgement
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
 
 from pypto_cast.kernel.certainty import Certainty, OutputCertainty
 from pypto_cast.report.notebook import notebook_html
 from pypto_cast.report.report import Column, Report, Table, columns, plain
-from pypto_cast.testing.bits import array_under_test
+from pypto_cast.testing.bits import array_under_test, native
 from pypto_cast.testing.hypotheses import Explanation, explanations
+from pypto_cast.testing.layouts import layout_of
+from pypto_cast.testing.misplacements import boxes_of
 from pypto_cast.testing.possible import (
     ImpossibleError,
     assert_possible,
     impossible_count,
     paired_outputs,
+    possible_share,
 )
-from pypto_cast.testing.precision import Acceptance, Comparison, Standard, accepted, compared
+from pypto_cast.testing.precision import (
+    Acceptance,
+    Comparison,
+    Standard,
+    accepted,
+    compared,
+    equal_share,
+)
 
 _ALONE: Final = "result"
 _BEST: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutsideCount:
+    """Elements of a tile that cannot be.
+
+    Attributes:
+        tile, core: that wrote them; None: no tile of this package did.
+        written_by: the operation and its line.
+        count: of elements.
+    """
+
+    tile: int | None
+    core: int | None
+    written_by: str
+    count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +69,8 @@ class JudgedOutput:
         impossible: elements that no device gives; None without bounds.
         first: the first of them, with tile, core, operation and line; empty if there are none.
         golden_impossible: elements of the golden that no device gives; None without both.
+        outside: the elements that no device gives by tile and core, the most first.
+        layout: another layout in which the elements would be right; empty if there is none.
     """
 
     name: str
@@ -48,6 +80,8 @@ class JudgedOutput:
     impossible: int | None = None
     first: str = ""
     golden_impossible: int | None = None
+    outside: tuple[OutsideCount, ...] = ()
+    layout: str = ""
 
     @property
     def passes(self) -> bool:
@@ -58,6 +92,8 @@ class JudgedOutput:
 
     def lines(self) -> Iterator[str]:
         """The verdicts in words."""
+        if self.layout:
+            yield f"{self.name}: it is {self.layout}"
         if self.impossible is not None:
             verdict = (
                 f"{self.impossible:,} of {self.elems:,} elements cannot come from a device"
@@ -96,7 +132,10 @@ class Judgement:
     def __str__(self) -> str:
         lines = [line for each in self.outputs for line in each.lines()]
         for label, found in (("", self.explanations), ("golden: ", self.golden_explanations)):
-            lines += [f"{label}{each}" for each in found[:_BEST]]
+            if label and found and found[0].explained == found[0].of:
+                lines.append(f"the golden cannot come from a device; it takes {found[0].cause}")
+            for place, each in enumerate(found[:_BEST]):
+                lines += [f"{label}{'next best: ' if place else ''}{each}", *each.example]
         return "\n".join(lines)
 
     @property
@@ -135,6 +174,18 @@ class Judgement:
             ),
             rows=list(map(_row, self.outputs)),
         )
+        outside = Table(
+            key="outside",
+            caption="elements that cannot be, by tile",
+            columns=columns(
+                output="output", tile="tile", core="core", written_by="written by", count="elements"
+            ),
+            rows=[
+                (each.name, found.tile, found.core, found.written_by, found.count)
+                for each in self.outputs
+                for found in each.outside
+            ],
+        )
         firsts = [each.first for each in self.outputs if each.first]
         return Report(
             kind="judge",
@@ -144,7 +195,7 @@ class Judgement:
                 explanations=list(map(dataclasses.asdict, self.explanations)),
                 golden_explanations=list(map(dataclasses.asdict, self.golden_explanations)),
             ),
-            tables=(verdicts, *(table for table in (errors, places) if table.rows)),
+            tables=(verdicts, *(table for table in (outside, errors, places) if table.rows)),
             notes=(*str(self).splitlines(), *firsts),
         )
 
@@ -175,6 +226,8 @@ def judge(
     bounds: Certainty | OutputCertainty | None = None,
     standard: Standard = "bits",
     run: Callable[[], Certainty] | None = None,
+    pairs: bool = False,
+    told: Callable[[str], None] | None = None,
 ) -> Judgement:
     """Judge results: whether a device may give them, and how far they are from a golden.
 
@@ -190,6 +243,7 @@ def judge(
         standard: as for `precision.accepted`.
         run: gives the bounds once more, as `lambda: kernel.certainty(x, y)`: then single hypotheses
             are tried on elements that cannot be, see `explanations`.
+        pairs, told: as for `explanations`.
 
     Raises:
         TypeError: no arrays, or dtypes that differ.
@@ -207,17 +261,17 @@ def judge(
         for name, (value, output) in results.items()
     )
     values = {name: value for name, (value, _) in results.items()}
+
+    def explained(of: Mapping[str, Any], counts: Iterable[int | None]) -> tuple[Explanation, ...]:
+        if run is None or not any(counts):
+            return ()
+        return explanations(run, of, pairs=pairs, told=told)
+
     return Judgement(
         outputs=outputs,
-        explanations=_explained(run, values, [each.impossible for each in outputs]),
-        golden_explanations=_explained(run, goldens, [o.golden_impossible for o in outputs]),
+        explanations=explained(values, [each.impossible for each in outputs]),
+        golden_explanations=explained(goldens, [each.golden_impossible for each in outputs]),
     )
-
-
-def _explained(
-    run: Callable[[], Certainty] | None, values: Mapping[str, Any], counts: Sequence[int | None]
-) -> tuple[Explanation, ...]:
-    return explanations(run, values) if run is not None and any(counts) else ()
 
 
 def _judged(
@@ -229,28 +283,59 @@ def _judged(
     standard: Standard,
 ) -> JudgedOutput:
     impossible = golden_impossible = None
-    first = ""
+    first = layout = ""
+    outside: tuple[OutsideCount, ...] = ()
+    array = native(array_under_test(value, name))
     if output is not None:
         impossible, first = _impossible(value, output)
+        if impossible:
+            outside = _by_tile(output, ~output.contains(array))
+            layout = layout_of(array, output.shape, partial(possible_share, output))
         if golden is not None:
             golden_impossible, _ = _impossible(golden, output)
+    comparison = None if golden is None else compared(value, golden)
+    if comparison is not None and comparison.differing and not layout:
+        theirs = native(array_under_test(golden, name))
+        layout = layout_of(array, theirs.shape, lambda moved: equal_share(moved, theirs))
     return JudgedOutput(
         name=name,
-        elems=array_under_test(value, name).size,
-        comparison=None if golden is None else compared(value, golden),
+        elems=array.size,
+        comparison=comparison,
         acceptance=None if golden is None else accepted(standard, value, golden, precise),
         impossible=impossible,
         first=first,
         golden_impossible=golden_impossible,
+        outside=outside,
+        layout=layout,
     )
+
+
+def _by_tile(output: OutputCertainty, outside: npt.NDArray[np.bool_]) -> tuple[OutsideCount, ...]:
+    """The elements outside by the tile that wrote them last."""
+    left = outside.copy()
+    found = []
+    for box in reversed(boxes_of(output, most=None)):
+        count = int(np.count_nonzero(left[box.index]))
+        if count:
+            found.append(
+                OutsideCount(tile=box.tile, core=box.core, written_by=box.written_by, count=count)
+            )
+            left[box.index] = False
+    if rest := int(np.count_nonzero(left)):
+        found.append(OutsideCount(tile=None, core=None, written_by="", count=rest))
+    return tuple(sorted(found, key=lambda each: -each.count))
 
 
 def _impossible(value: Any, output: OutputCertainty) -> tuple[int, str]:
     try:
         assert_possible(value, output)
     except ImpossibleError as error:
-        if not error.impossible:
-            raise ValueError(str(error)) from error  # another dtype or shape
+        if not error.impossible:  # another dtype or shape
+            array = native(array_under_test(value, output.name))
+            words = ""
+            if array.dtype == output.values.dtype:
+                words = layout_of(array, output.shape, partial(possible_share, output))
+            raise ValueError(f"{error}{words and '; it is '}{words}") from error
         return impossible_count(array_under_test(value, output.name), output), str(error)
     return 0, ""
 

@@ -222,6 +222,11 @@ def impossible_count(array: npt.NDArray[Any], output: OutputCertainty) -> int:
     return int(np.count_nonzero(~output.contains(native(array))))
 
 
+def possible_share(output: OutputCertainty, array: npt.NDArray[Any]) -> float:
+    """The share of elements of the output's shape and dtype that a device may give."""
+    return 1 - impossible_count(array, output) / max(array.size, 1)
+
+
 def _described(
     where: npt.NDArray[np.intp], value: Any, array: npt.NDArray[Any], output: OutputCertainty
 ) -> Iterator[Impossible]:

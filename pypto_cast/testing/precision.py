@@ -17,6 +17,7 @@ import numpy.typing as npt
 from ascend_kernels.routing.chain_check import is_nan, ranks_of
 from pypto_cast.dtypes.data_types import dtype_of_numpy
 from pypto_cast.testing.bits import array_under_test, flat_codes
+from pypto_cast.testing.layouts import layout_of
 from simulator.numbers import float_environment
 from simulator.numbers.convert import in_numpy
 from simulator.numbers.formats import (
@@ -308,6 +309,9 @@ def _check_shape(ours: npt.NDArray[Any], theirs: npt.NDArray[Any], label: str) -
     if ours.shape == theirs.shape:
         return
     have, want = list(ours.shape), list(theirs.shape)
+    layout = layout_of(ours, theirs.shape, lambda array: equal_share(array, theirs))
+    if layout:
+        raise ValueError(f"the result has shape {have}, the {label} {want}; it is {layout}")
     hint = ""
     if len(have) == len(want):
         if sorted(have) == sorted(want):
@@ -317,3 +321,10 @@ def _check_shape(ours: npt.NDArray[Any], theirs: npt.NDArray[Any], label: str) -
     elif ours.size == theirs.size:
         hint = "; one may be reshaped"
     raise ValueError(f"the result has shape {have}, the {label} {want}{hint}")
+
+
+def equal_share(ours: npt.NDArray[Any], theirs: npt.NDArray[Any]) -> float:
+    """The share of elements with the same bits, or NaN in both; of no elements 1."""
+    if ours.dtype != theirs.dtype or not ours.size:
+        return float(ours.dtype == theirs.dtype)
+    return compared(ours, theirs).equal / ours.size

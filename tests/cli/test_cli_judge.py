@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -103,7 +107,8 @@ def test_raw_bytes_and_bf16_kept_as_fp32(command: Command, files: Path) -> None:
     [
         (("right.npy",), "give --golden, or --kernel with --inputs"),
         (("right.npy", "--kernel", "k.py::scaled"), "--kernel and --inputs go together"),
-        (("right.npy", "--golden", "turned.npy"), "shape [8, 32], the golden [32, 8]; one may be"),
+        (("right.npy", "--golden", "turned.npy"), "the golden [32, 8]; it is transposed"),
+        (("right.npy", "--golden", "other.npy"), "the golden [32, 8]; one may be transposed"),
         (("right.npy", "--golden", "half.npy"), "dtype DT_FP32, the golden DT_FP16"),
         (("wrong.bin", "--golden", "right.npy"), "give --dtype and --shape"),
         (
@@ -127,6 +132,7 @@ def test_what_cannot_be_judged(
 ) -> None:
     right = np.load(files / "right.npy")
     np.save(files / "turned.npy", right.T.copy())
+    np.save(files / "other.npy", -right.T.copy())
     np.save(files / "half.npy", right.astype(np.float16))
     np.save(files / "wide.npy", right)
     (files / "empty.npy").write_bytes(b"")
@@ -139,3 +145,71 @@ def test_what_cannot_be_judged(
     assert ran.code == 2
     assert found in ran.err
     assert len(ran.err.splitlines()) == 1
+
+
+def test_elements_outside_are_counted_by_tile_and_core(command: Command, files: Path) -> None:
+    words = ("--kernel", f"{files}/k.py::scaled", "--inputs", files / "in.npz", "--json")
+    wrong = np.load(files / "right.npy")
+    wrong[:2, 16:20] = -1
+    wrong[7, 0] = -1
+    np.save(files / "worse.npy", wrong)
+    found = command("judge", files / "worse.npy", *words).json["outside"]
+    assert [(row["tile"], row["core"], row["count"]) for row in found] == [(1, 1, 8), (2, 2, 1)]
+    assert {row["written_by"] for row in found} == {"mul at k.py:10 in scaled"}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda y: y.T.copy(), "it is transposed (axes 0 and 1), 100 % of the elements"),
+        (lambda y: np.pad(y, ((0, 0), (0, 8))), "it is padded: its first [8, 32] elements"),
+        (lambda y: y.reshape(-1), "it is reshaped, 100 %"),
+    ],
+)
+def test_other_layouts_are_named(
+    change: Callable[[np.ndarray], np.ndarray], words: str, command: Command, files: Path
+) -> None:
+    np.save(files / "moved.npy", change(np.load(files / "right.npy")))
+    kernel = ("--kernel", f"{files}/k.py::scaled", "--inputs", files / "in.npz")
+    for against in (kernel, ("--golden", files / "right.npy")):
+        ran = command("judge", files / "moved.npy", *against)
+        assert ran.code == 2
+        assert words in ran.err
+
+
+def test_a_square_golden_that_is_transposed_is_named(command: Command, tmp_path: Path) -> None:
+    x = np.arange(64, dtype=np.float32).reshape(8, 8)
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "t.npy", x.T.copy())
+    ran = command("judge", tmp_path / "t.npy", "--golden", tmp_path / "x.npy")
+    assert ran.code == 1
+    assert "result: it is transposed (axes 0 and 1)" in ran.out
+
+
+def test_the_least_part_that_differs_is_written(command: Command, files: Path) -> None:
+    words = ("--kernel", f"{files}/k.py::scaled", "--inputs", files / "in.npz")
+    ran = command("judge", files / "wrong.npy", *words, "--reproduce", files / "part.npz")
+    assert ran.code == 1
+    assert "y[3:4, 17:18] still differs in 1 elements, inputs 0 outside it" in ran.out
+    with np.load(files / "part.npz") as held:
+        assert np.count_nonzero(held["x"]) == 1
+        assert held["result_y"].tolist() == [[-1]]
+    script = subprocess.run(
+        [sys.executable, files / "part.py"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(Path(pypto.__file__).parents[1])},
+    )
+    assert script.returncode == 1, script.stderr
+    assert script.stdout.startswith("[3, 17] is -1.0 and may be ")
+
+
+def test_nothing_to_reproduce(command: Command, files: Path) -> None:
+    words = ("--kernel", f"{files}/k.py::scaled", "--inputs", files / "in.npz")
+    ran = command("judge", files / "right.npy", *words, "--reproduce", files / "part.npz")
+    assert ran.code == 2
+    assert "there is nothing to reproduce" in ran.err
+    assert not (files / "part.npz").exists()
+    beside = ("--golden", files / "right.npy", "--reproduce", files / "part.npz")
+    assert "--reproduce cuts the inputs" in command("judge", files / "wrong.npy", *beside).err

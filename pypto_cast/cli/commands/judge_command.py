@@ -8,38 +8,41 @@ from pathlib import Path
 from typing import Annotated, Any, Final, cast
 
 import numpy as np
-import numpy.typing as npt
 import typer
 
-from pypto_cast.cli.app import ChipName, Json, NpuOnCpu, ReplaceInstalled
+from pypto_cast.cli.app import ChipName, Force, Json, NpuOnCpu, ReplaceInstalled
 from pypto_cast.cli.commands.certainty_command import (
     errors_at_lines,
+    file_and_name,
     kernel_named,
     saved_arguments,
 )
-from pypto_cast.dtypes.data_types import DataType, numpy_dtype
+from pypto_cast.cli.dump_files import Given, as_dtype, dumped
+from pypto_cast.cli.dump_folders import judged_program, junit, names_a_program
 from pypto_cast.dtypes.names import dtype_named
 from pypto_cast.kernel.certainty import Certainty
+from pypto_cast.kernel.jit import Kernel
 from pypto_cast.options.context import options
 from pypto_cast.options.releases import RELEASE_NAMES, ReleaseName
+from pypto_cast.recording.suppositions import supposing
 from pypto_cast.report import terminal
-from pypto_cast.report.report import plain
-from pypto_cast.report.text_format import printable, shape_named
-from pypto_cast.tensors.array_files import mapped_npy, npz_arrays, with_dtype
-from pypto_cast.testing.judgement import judge
+from pypto_cast.report.page import check_pages, page_html
+from pypto_cast.report.report import Fact, Report, plain, said
+from pypto_cast.report.text_format import printable, shape_named, written
+from pypto_cast.tensors.array_files import check_apart, check_free, new_file
+from pypto_cast.testing.bits import native
+from pypto_cast.testing.judgement import JudgedOutput, judge
 from pypto_cast.testing.precision import STANDARDS, Standard
+from pypto_cast.testing.reproduction import Reproduction, reproduced
 from pypto_cast.upstream.import_alias import as_pypto
 from pypto_cast.upstream.npu_requests import npu_requests
-from tiling.input_files import regular
 
 _FAILS: Final = 1
-_RAW: Final = ".bin"
-Given = dict[str, npt.NDArray[Any]] | npt.NDArray[Any]
 
 
 def run_judge(
     result: Annotated[
-        Path, typer.Argument(metavar="RESULT", help="A .npy, .npz or .bin file of a device's.")
+        Path, typer.Argument(metavar="RESULT", help="A file or folder of a device's.")
     ],
     golden: Annotated[
         Path | None, typer.Option(metavar="FILE", help="What it should be, in the same dtype.")
@@ -66,6 +69,23 @@ def run_judge(
     release: Annotated[
         str | None, typer.Option(metavar="NAME", help=f"One of {', '.join(RELEASE_NAMES)}.")
     ] = None,
+    pairs: Annotated[
+        bool, typer.Option("--pairs", help="Try every two hypotheses together too.")
+    ] = False,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE.html", help="Write the verdicts there.")
+    ] = None,
+    junit_xml: Annotated[
+        Path | None,
+        typer.Option("--junit", metavar="FILE.xml", help="Write a test case for each output."),
+    ] = None,
+    reproduce: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.npz", help="Write the least part of the inputs that differs; a script."
+        ),
+    ] = None,
+    force: Force = False,
     chip: ChipName = None,
     npu_on_cpu: NpuOnCpu = False,
     replace_installed: ReplaceInstalled = False,
@@ -76,14 +96,33 @@ def run_judge(
     With a kernel and its inputs, exit code 1 if an element is outside what a device may give.
     Without one, exit code 1 if the standard fails beside the golden. 2 if it cannot be judged.
     """
+    script = None if reproduce is None else reproduce.with_suffix(".py")
+    written_files = (html, junit_xml, reproduce, script)
+    for path in written_files:
+        if path is not None:
+            check_free(path, force=force, inputs=[result])
+    check_apart(written_files)
+    if reproduce is not None and kernel is None:
+        raise ValueError("--reproduce cuts the inputs of --kernel")
+    if html is not None:
+        check_pages()
+    if names_a_program(result):
+        program = judged_program(result, golden, cast(Standard, standard))
+        facts = plain(result=result, golden=golden)
+        _tell(result, program.report, facts, as_json=json)
+        _write(program.report, program.outputs, html, junit_xml, force=force)
+        if not program.passes:
+            raise typer.Exit(_FAILS)
+        return
     if (kernel is None) != (inputs is None):
         raise ValueError("--kernel and --inputs go together: the bounds are of these inputs")
     if kernel is None and golden is None:
         raise ValueError("give --golden, or --kernel with --inputs, or both")
+    notes: list[str] = []
     named = None if dtype is None else dtype_named(dtype)
     extents = None if shape is None else shape_named(shape)
-    files = [None if path is None else _read(path, named, extents) for path in (result, golden)]
-    truth = None if precise is None else _read(precise, None, None)
+    files = [None if path is None else dumped(path, named, extents) for path in (result, golden)]
+    truth = None if precise is None else dumped(precise)
     asked = cast(Standard, standard)
     if kernel is None or inputs is None:
         if output is not None:
@@ -108,41 +147,74 @@ def run_judge(
                 bounds=bounds,
                 standard=asked,
                 run=lambda: found.certainty(*arguments, **others),
+                pairs=pairs,
+                told=(lambda text: typer.echo(text, err=True)) if pairs else None,
             )
+            if reproduce is not None and script is not None and given[0] is not None:
+                part = _reproduced(found, arguments, others, bounds, given[0])
+                notes.append(str(part))
+                with new_file(reproduce, force=force) as held:
+                    np.savez(held, **part.arrays())
+                with new_file(script, force=force) as text:
+                    text.write(
+                        part.script(file, file_and_name(kernel)[1], reproduce, others).encode()
+                    )
+    facts = plain(result=result, golden=golden, kernel=kernel)
     told = judged.report
-    terminal.show(
-        dataclasses.replace(
-            told,
-            title=f"{printable(str(result))}: {told.title}",
-            facts=(*plain(result=result, golden=golden, kernel=kernel), *told.facts),
-        ),
-        as_json=json,
+    told = dataclasses.replace(
+        told, notes=(*told.notes, *notes, *written(written_files if reproduce else ()))
     )
+    _tell(result, told, facts, as_json=json)
+    _write(judged.report, judged.outputs, html, junit_xml, force=force)
     if not judged.passes:
         raise typer.Exit(_FAILS)
 
 
-def _read(path: Path, dtype: DataType | None, shape: tuple[int, ...] | None) -> Given:
-    """The arrays of a file by name, or its one array."""
-    if path.suffix == _RAW:
-        if dtype is None or shape is None:
-            raise ValueError(f"{path} does not say what it holds: give --dtype and --shape")
-        kind = numpy_dtype(dtype)
-        have, want = regular(path).stat().st_size, int(np.prod(shape)) * kind.itemsize
-        if have != want:
-            raise ValueError(
-                f"{path} has {have:,} B; {dtype} of shape {list(shape)} has {want:,} B"
-            )
-        raw: npt.NDArray[Any] = np.memmap(path, np.uint8, "r").view(kind).reshape(shape)
-        return raw
-    with open(regular(path), "rb") as file:
-        is_archive = file.read(2) == b"PK"
-    if is_archive:
-        return {
-            name: _as_dtype(array, dtype, f"{path}: {name}")
-            for name, array in npz_arrays(path).items()
-        }
-    return _as_dtype(mapped_npy(path), dtype, str(path))
+def _tell(result: Path, told: Report, facts: tuple[Fact, ...], *, as_json: bool) -> None:
+    title = f"{printable(str(result))}: {told.title}"
+    terminal.show(
+        dataclasses.replace(told, title=title, facts=(*facts, *told.facts)), as_json=as_json
+    )
+
+
+def _write(
+    told: Report,
+    outputs: tuple[JudgedOutput, ...],
+    html: Path | None,
+    junit_xml: Path | None,
+    *,
+    force: bool,
+) -> None:
+    if html is not None:
+        with new_file(html, force=force) as file:
+            verdict = said("verdict", "\n".join(told.notes))
+            page = dataclasses.replace(told, facts=(*told.facts, verdict))
+            file.write(page_html(page).encode())
+    if junit_xml is not None:
+        with new_file(junit_xml, force=force) as file:
+            file.write("\n".join((*junit(outputs), "")).encode())
+
+
+def _reproduced(
+    kernel: Kernel,
+    arguments: list[Any],
+    others: dict[str, Any],
+    bounds: Certainty,
+    results: Mapping[str, Any],
+) -> Reproduction:
+    inputs = dict(zip(kernel.signature.tensors, arguments, strict=True))
+    arrays = {
+        output.name: native(array)
+        for output in bounds.outputs
+        for name, array in results.items()
+        if name in (output.name, *output.aliases)
+    }
+
+    def run(part: Mapping[str, Any]) -> Certainty:
+        with supposing():
+            return kernel.certainty(*part.values(), **others)
+
+    return reproduced(run, inputs, bounds, arrays)
 
 
 def _by_output(given: Given, bounds: Certainty, name: str | None) -> dict[str, Any]:
@@ -155,14 +227,4 @@ def _by_output(given: Given, bounds: Certainty, name: str | None) -> dict[str, A
     by_alias = {alias: o for o in bounds.outputs for alias in (o.name, *o.aliases)}
     if unknown := sorted(set(given) - set(by_alias)):
         raise ValueError(f"the kernel writes {', '.join(names)}, not {', '.join(unknown)}")
-    return {key: _as_dtype(array, by_alias[key].dtype, key) for key, array in given.items()}
-
-
-def _as_dtype(array: npt.NDArray[Any], dtype: DataType | None, label: str) -> npt.NDArray[Any]:
-    """The array in a dtype: BF16 may be kept as FP32, whose upper half it is."""
-    if dtype is not DataType.DT_BF16 or array.dtype != np.float32:
-        return with_dtype(array, dtype, label)
-    codes = np.ascontiguousarray(array).view(np.uint32)
-    if (codes & np.uint32(0xFFFF)).any():
-        raise ValueError(f"{label} is FP32, and not all its values are BF16's")
-    return with_dtype((codes >> np.uint32(16)).astype(np.uint16), dtype, label)
+    return {key: as_dtype(array, by_alias[key].dtype, key) for key, array in given.items()}

@@ -12,8 +12,8 @@ from support.numbers.codes import SEED
 from support.numbers.oracle import expected
 
 import pypto_cast as pypto
-from pypto_cast.cast.cast_plan import supposing
 from pypto_cast.dtypes.data_types import numpy_dtype
+from pypto_cast.recording.suppositions import supposing
 from pypto_cast.testing import judge
 from pypto_cast.testing.hypotheses import explanations
 
@@ -57,9 +57,9 @@ def planted(
 
 
 def test_the_lines_are_those_of_the_casts() -> None:
-    with supposing(None) as sites:
+    with supposing() as watch:
         bounds_of(operands())()
-    assert [site.place[1] for site in sites] == [HALVES, BYTES]
+    assert [site.place[1] for site in watch.calls if site.operation == "cast"] == [HALVES, BYTES]
 
 
 @pytest.mark.parametrize("mode", ["ROUND", "TRUNC", "FLOOR", "CEIL"])
@@ -76,10 +76,11 @@ def test_another_mode_is_named_first(mode: str) -> None:
 def test_wrapping_is_named() -> None:
     x = operands()
     result = planted(x, "RINT", "RINT", "OFF")
-    (best,) = explanations(bounds_of(x), {"y": result})
+    best, *others = explanations(bounds_of(x), {"y": result})
     assert best.hypotheses == (f"no saturation at test_hypotheses.py:{BYTES}",)
     assert (best.explained, best.contradicted) == (best.of, 0)
     assert best.of == np.count_nonzero(result != planted(x, "RINT", "RINT"))
+    assert all(other.explained - other.contradicted < best.of for other in others)
 
 
 def test_a_result_that_can_be_is_explained_by_nothing() -> None:
@@ -128,3 +129,44 @@ def test_casts_are_as_written_again_afterwards() -> None:
     before = bounds_of(x)().values["y"].tobytes()
     explanations(bounds_of(x), {"y": planted(x, "RINT", "FLOOR")})
     assert bounds_of(x)().values["y"].tobytes() == before
+
+
+def test_one_element_is_worked_through() -> None:
+    x = operands()
+    best, *_ = explanations(bounds_of(x), {"y": planted(x, "RINT", "FLOOR")})
+    head, written, under, call, operand, *results = best.example
+    assert head.startswith("y[")
+    assert written.startswith("  as written it is ")
+    assert under.startswith("  under this hypothesis it is ")
+    assert f"cast at test_hypotheses.py:{BYTES}" in call
+    assert operand.startswith("    input ")
+    assert [line.split()[0] for line in results] == ["as", "hypothesis"]
+
+
+def test_pairs_are_told_beforehand_and_tried() -> None:
+    shape = [4, 16]
+
+    @pypto.frontend.jit
+    def small(x: pypto.Tensor[shape, pypto.DT_FP32], y: pypto.Tensor[shape, pypto.DT_INT8]) -> None:
+        pypto.set_vec_tile_shapes(4, 16)
+        y[:] = pypto.cast(
+            pypto.cast(x, pypto.DT_FP16, mode=pypto.CAST_RINT),
+            pypto.DT_INT8,
+            mode=pypto.CAST_RINT,
+        )
+
+    x = operands()[:4, :16] * np.float32(40)
+    codes = [expected(c, "FP32", "FP16", "RINT") for c in x.view(np.uint32).reshape(-1).tolist()]
+    found = [expected(code, "FP16", "INT8", "FLOOR") for code in codes]
+    result = np.array(found, np.uint8).view(np.int8).reshape(shape)
+    result = np.ascontiguousarray(result[:, ::-1])
+    told: list[str] = []
+    best, *_ = explanations(
+        lambda: small.certainty(x, np.zeros(shape, np.int8)),
+        {"y": result},
+        pairs=True,
+        told=told.append,
+    )
+    assert best.explained == best.of
+    assert any("reversed" in text and "CAST_FLOOR" in text for text in best.hypotheses)
+    assert ["runs of the kernel, about" in text for text in told] == [True, True]

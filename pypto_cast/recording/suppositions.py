@@ -1,0 +1,199 @@
+"""Calls of operations and casts taken otherwise than a kernel writes them, and the calls it makes.
+
+A call that is taken otherwise gets its operation and arguments; its result stands for the call's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import functools
+import inspect
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Final, ParamSpec, Protocol, TypeVar
+
+from pypto_cast.call_sites import Place, caller
+from pypto_cast.dtypes.data_types import DataType
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """The calls of one operation at one place of the user's code, with operands of some dtypes.
+
+    Attributes:
+        operation: its name; "cast" of casts.
+        place: file and line; those inside an operation of several steps have its place.
+        dtypes: of its operands.
+        named: the enum members among its other arguments, such as a dtype and a mode.
+    """
+
+    operation: str
+    place: Place
+    dtypes: tuple[DataType, ...]
+    named: tuple[enum.Enum, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteCall:
+    """One call at a site.
+
+    Attributes:
+        site: where.
+        operation: carries it out.
+        arguments: of the call, by parameter.
+        sources: by parameter, the operands of casts that gave operands in this run.
+    """
+
+    site: Site
+    operation: Callable[..., Any]
+    arguments: inspect.BoundArguments
+    sources: Mapping[str, Any]
+
+    def operands(self) -> dict[str, Any]:
+        """The tensors among the arguments, by parameter."""
+        return {
+            name: value for name, value in self.arguments.arguments.items() if _is_tensor(value)
+        }
+
+    def plainly(self, **changed: Any) -> Any:
+        """The result of the operation, of other arguments where some are given."""
+        given = {**self.arguments.arguments, **changed}
+        bound = inspect.BoundArguments(self.arguments.signature, OrderedDict(given))
+        return self.operation(*bound.args, **bound.kwargs)
+
+
+class Alternative(Protocol):
+    """The result that stands for that of a call."""
+
+    def __call__(self, call: SiteCall, /) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Supposition:
+    """Calls that are taken otherwise.
+
+    Attributes:
+        site: whose; None: all of them.
+        alternative: gives the result that stands for a call's.
+    """
+
+    site: Site | None
+    alternative: Alternative
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Altered:
+    """A call that was taken otherwise.
+
+    Attributes:
+        call: as the kernel makes it.
+        plain: the result as it is written.
+        supposed: the one that stood for it.
+    """
+
+    call: SiteCall
+    plain: Any
+    supposed: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watch:
+    """The calls of a run.
+
+    Attributes:
+        suppositions: the first that fits a call is taken.
+        calls: the first call of each site with its result, in order.
+        sources: by the identity of the result of a cast, that result and the operand.
+        altered: the calls that were taken otherwise; None: not kept.
+    """
+
+    suppositions: tuple[Supposition, ...]
+    calls: dict[Site, tuple[SiteCall, Any]] = field(default_factory=dict)
+    sources: dict[int, tuple[Any, Any]] = field(default_factory=dict)
+    altered: list[Altered] | None = None
+
+
+_WATCH: Final[ContextVar[Watch | None]] = ContextVar("pypto_cast_suppositions", default=None)
+
+
+def supposable(operation: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """An operation whose calls can be taken otherwise."""
+
+    @functools.wraps(operation)
+    def call(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
+        watch = _WATCH.get()
+        if watch is None:
+            return operation(*arguments, **named)
+        return _watched(watch, operation, *arguments, **named)
+
+    return call
+
+
+def _watched(
+    watch: Watch, operation: Callable[..., _Result], *arguments: Any, **named: Any
+) -> _Result:
+    bound = inspect.signature(operation).bind(*arguments, **named)
+    bound.apply_defaults()
+    given = list(bound.arguments.values())
+    site = Site(
+        operation=operation.__name__,
+        place=caller(),
+        dtypes=tuple(value.dtype for value in given if _is_tensor(value)),
+        named=tuple(value for value in given if isinstance(value, enum.Enum)),
+    )
+    call = SiteCall(
+        site=site,
+        operation=operation,
+        arguments=bound,
+        sources={
+            parameter: watch.sources[id(value)][1]
+            for parameter, value in bound.arguments.items()
+            if id(value) in watch.sources
+        },
+    )
+    found = next((s for s in watch.suppositions if s.site is None or s.site == site), None)
+    result: _Result = call.plainly() if found is None else found.alternative(call)
+    if found is not None and watch.altered is not None:
+        watch.altered.append(Altered(call=call, plain=call.plainly(), supposed=result))
+    watch.calls.setdefault(site, (call, result))
+    if site.operation == "cast":
+        watch.sources[id(result)] = (result, given[0])
+    return result
+
+
+def is_watched() -> bool:
+    """True where the calls of a run are kept or taken otherwise; only intervals are of use then."""
+    return _WATCH.get() is not None
+
+
+@contextlib.contextmanager
+def supposing(*suppositions: Supposition, keeps_altered: bool = False) -> Iterator[Watch]:
+    """Take calls otherwise in the body of a `with` statement, besides those around it.
+
+    Args:
+        suppositions: of which calls, and how.
+        keeps_altered: keep the calls that are taken otherwise, with both results.
+
+    Yields the calls that are made.
+    """
+    around = _WATCH.get()
+    watch = Watch(
+        suppositions=(*suppositions, *(() if around is None else around.suppositions)),
+        altered=[] if keeps_altered else None if around is None else around.altered,
+    )
+    token = _WATCH.set(watch)
+    try:
+        yield watch
+    finally:
+        _WATCH.reset(token)
+
+
+def _is_tensor(value: object) -> bool:
+    """Tensors are of a room above this one."""
+    return hasattr(value, "dtype") and hasattr(value, "enclosure")

@@ -1,0 +1,183 @@
+"""The command judge: kinds of files, folders of dumps, dump.json, and written verdicts."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.environment.command import Command, command
+
+__all__ = ["command"]  # a fixture
+
+X = np.arange(64, dtype=np.float32).reshape(8, 8) / 7
+
+
+@pytest.fixture
+def golden(tmp_path: Path) -> Path:
+    np.save(tmp_path / "golden.npy", X)
+    return tmp_path / "golden.npy"
+
+
+def test_pt_and_safetensors(command: Command, golden: Path, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    safetensors = pytest.importorskip("safetensors.numpy")
+    torch.save(torch.from_numpy(X.copy()), tmp_path / "x.pt")
+    torch.save({"y": torch.from_numpy(X.copy())}, tmp_path / "d.pt")
+    safetensors.save_file({"y": X}, tmp_path / "x.safetensors")
+    for name in ("x.pt", "d.pt", "x.safetensors"):
+        ran = command("judge", tmp_path / name, "--golden", golden)
+        assert (ran.code, ran.err) == (0, ""), name
+        assert "0 of 64 elements have other bits" in ran.out
+
+
+def test_bf16_of_safetensors(command: Command, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    saved = pytest.importorskip("safetensors.torch")
+    narrow = torch.from_numpy(X.copy()).to(torch.bfloat16)
+    saved.save_file({"y": narrow}, tmp_path / "x.safetensors")
+    torch.save(narrow, tmp_path / "x.pt")
+    np.save(tmp_path / "wide.npy", narrow.float().numpy())
+    np.save(tmp_path / "codes.npy", narrow.view(torch.int16).numpy().view(np.uint16))
+    for result in ("x.pt", "x.safetensors"):
+        for other in ("wide", "codes"):
+            words = ("--golden", tmp_path / f"{other}.npy", "--dtype", "bf16")
+            ran = command("judge", tmp_path / result, *words)
+            assert (ran.code, ran.err) == (0, "")
+
+
+class _Evil:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.mkdir, (str(self.path),)
+
+
+def hostile(folder: Path) -> dict[str, bytes]:
+    torch = pytest.importorskip("torch")
+    torch.save({"y": _Evil(folder / "ran")}, folder / "evil.pt")
+    huge = b'{"y":{"dtype":"F32","shape":[99999999999],"data_offsets":[0,4]}}'
+    return {
+        "evil.pt": (folder / "evil.pt").read_bytes(),
+        "evil_pickle.pt": pickle.dumps(_Evil(folder / "ran")),
+        "evil.npy": b"\x93NUMPY\x01\x00\x76\x00"
+        + b"{'descr': '|O', 'fortran_order': False, 'shape': (1,)}"
+        + b" " * 60
+        + b"\n"
+        + pickle.dumps(_Evil(folder / "ran")),
+        "empty.pt": b"",
+        "empty.safetensors": b"",
+        "huge.safetensors": len(huge).to_bytes(8, "little") + huge + b"\0" * 4,
+        "text.pt": b"hello",
+        "dump.json": b"[" * 100_000,
+        "list.json": b"[1]",
+        "none.json": b'{"data": {}}',
+    }
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("evil.pt", "evil_pickle.pt", "evil.npy", "empty.pt", "empty.safetensors"),
+        *("huge.safetensors", "text.pt", "dump.json", "list.json", "none.json"),
+    ],
+)
+def test_hostile_files_get_one_line(
+    name: str, command: Command, golden: Path, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(hostile(tmp_path)[name])
+    words = () if name.endswith(".json") else ("--golden", golden)
+    ran = command("judge", tmp_path / name, *words)
+    assert ran.code == 2
+    assert len(ran.err.splitlines()) == 1, ran.err
+    assert name in ran.err
+    assert not (tmp_path / "ran").exists()
+
+
+def folder_of(path: Path, changed: str = "") -> Path:
+    path.mkdir()
+    for k in (1, 2, 10):
+        np.save(path / f"step{k}.npy", X * np.float32(k) + np.float32(f"step{k}" == changed))
+    return path
+
+
+def test_the_first_step_that_differs(command: Command, tmp_path: Path) -> None:
+    device, cpu = folder_of(tmp_path / "device"), folder_of(tmp_path / "cpu")
+    assert command("judge", device, "--golden", cpu).code == 0
+    for name in ("step2", "step10"):
+        np.save(device / f"{name}.npy", X)
+    np.save(device / "step11.npy", X)
+    ran = command("judge", device, "--golden", cpu)
+    assert ran.code == 1
+    assert "the first that differs: step2.npy" in ran.out
+    document = command("judge", device, "--golden", cpu, "--json").json
+    assert document["first"] == "step2.npy"
+    assert [row["step"] for row in document["steps"]] == ["step2.npy", "step10.npy", "step11.npy"]
+    assert "does not have it" in document["steps"][2]["reason"]
+
+
+def dumped_calls(folder: Path) -> Path:
+    torch = pytest.importorskip("torch")
+    data = folder / "dump_tensor_data"
+    data.mkdir()
+    x = torch.from_numpy(X.copy())
+    calls = {
+        "Torch.exp.0.forward": ((x,), torch.from_numpy(np.exp(X.astype(np.float64)).astype("f4"))),
+        "Tensor.__add__.0.forward": ((x, x), x + x),
+        "Torch.mul.0.forward": ((x, x), x * x + (x == x.max())),
+        "Functional.softmax.0.forward": ((x,), x),
+    }
+    document: dict[str, object] = {}
+    for name, (inputs, output) in calls.items():
+        entries = {}
+        for key, tensors in (("input_args", inputs), ("output", (output,))):
+            entries[key] = []
+            for k, tensor in enumerate(tensors):
+                file = f"{name}.{key.partition('_')[0]}.{k}.pt"
+                torch.save(tensor.clone(), data / file)
+                entries[key].append({"type": "torch.Tensor", "data_name": file})
+        document[name] = {**entries, "input_kwargs": {}}
+    path = folder / "dump.json"
+    path.write_text(json.dumps({"task": "tensor", "level": "L1", "data": document}))
+    return path
+
+
+def test_the_first_api_that_its_inputs_do_not_explain(command: Command, tmp_path: Path) -> None:
+    path = dumped_calls(tmp_path)
+    for asked in (path, tmp_path):
+        found = command("judge", asked, "--json").json
+        assert (found["passes"], found["judged"]) == (False, 3)
+        assert found["first"] == "Torch.mul.0.forward"
+        assert [row["step"] for row in found["steps"]] == [
+            "Torch.mul.0.forward",
+            "Functional.softmax.0.forward",
+        ]
+        assert found["steps"][1]["reason"] == "no operation here is this API"
+
+
+def test_a_file_outside_the_folder_is_not_read(command: Command, tmp_path: Path) -> None:
+    path = dumped_calls(tmp_path)
+    np.save(tmp_path / "secret.npy", X)
+    path.write_text(path.read_text().replace("Torch.exp.0.forward.input.0.pt", "../secret.npy"))
+    rows = command("judge", path, "--json").json["steps"]
+    assert "lies outside" in next(r for r in rows if "exp" in r["step"])["reason"]
+
+
+def test_junit_and_html(command: Command, golden: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "wrong.npy", -X)
+    files = {"--junit": tmp_path / "j.xml", "--html": tmp_path / "j.html"}
+    words = [word for pair in files.items() for word in pair]
+    assert command("judge", tmp_path / "wrong.npy", "--golden", golden, *words).code == 1
+    suite = ET.parse(files["--junit"]).getroot()
+    assert (suite.get("tests"), suite.get("failures")) == ("1", "1")
+    (failure,) = suite.iter("failure")
+    assert "have other bits" in failure.get("message", "")
+    assert "have other bits" in files["--html"].read_text()
+    again = command("judge", tmp_path / "wrong.npy", "--golden", golden, *words)
+    assert again.code == 2
+    assert "--force" in again.err
