@@ -39,6 +39,7 @@ from pypto_cast.dtypes.data_types import (
 )
 from pypto_cast.options import context as _options
 from pypto_cast.recording import recording
+from pypto_cast.recording.steps import watched
 from pypto_cast.tensors.tensor import DYNAMIC, Tensor
 from simulator import arithmetic
 from simulator.arithmetic import DEFAULT, Enclosure, Trust
@@ -54,6 +55,7 @@ from tiling.ub import ElementBits
 
 
 @recording.replayable_operation
+@functools.partial(watched, "cast")
 def cast(
     input: Tensor,
     dtype: DataType,
