@@ -139,6 +139,8 @@ if _typing.TYPE_CHECKING:  # entries of `pypto_cast.loading`
     from pypto_cast.kernel.reports.schedule_diff import ScheduleDiff as ScheduleDiff
     from pypto_cast.kernel.task_estimate import TaskEstimate as TaskEstimate
     from pypto_cast.kernel.tuned_kernel import TunedKernel as TunedKernel
+    from pypto_cast.kernel.value_trace import ValueTrace as ValueTrace
+    from pypto_cast.kernel.value_trace import trace_values as trace_values
     from pypto_cast.routes.cast_routes import Route as Route
     from pypto_cast.routes.cast_routes import RouteError as RouteError
     from pypto_cast.routes.cast_routes import Routes as Routes
@@ -149,6 +151,8 @@ if _typing.TYPE_CHECKING:  # entries of `pypto_cast.loading`
     from pypto_cast.tuning.tune import TunedCast as TunedCast
     from pypto_cast.tuning.tune import tune as tune
     from pypto_cast.upstream.schedule_reader import read_schedule as read_schedule
+    from pypto_cast.upstream.verify import pass_verify_print as pass_verify_print
+    from pypto_cast.upstream.verify import pass_verify_save as pass_verify_save
     from tiling.ranking import Candidate as Candidate
     from tiling.ranking import TuningResult as TuningResult
 

@@ -137,6 +137,8 @@ class Options:
             there, whatever fidelity and engine say.
         hints: what upstream's compiler is told; no bit depends on it.
         facts: the measured device that casts, intervals and costs follow; None: what is assumed.
+        inspect: `numpy()` of a tensor gives a kernel a read-only copy of its values; every output
+            then counts as unknown in certainty, for Python may have computed with them.
         schedule: the tile program that a call of its kernel executes, at fidelity "instructions",
             in place of the kernel's function: the bits are those of the schedule's chip, release
             and casts. Calls of other kernels are refused; what is no call of a kernel of `jit`, or
@@ -167,6 +169,7 @@ class Options:
     run_mode: RunMode = RunMode.SIM
     hints: Hints = field(default_factory=dict, hash=False)
     facts: MeasuredDevice | None = None
+    inspect: bool = False
     schedule: Schedule | None = field(default=None, hash=False)
 
     @property
@@ -407,6 +410,7 @@ def options(
     release: ReleaseName | None = None,
     satmode: SatmodeName | None = None,
     facts: str | os.PathLike[str] | None = None,
+    inspect: bool | None = None,
     schedule: Schedule | None = None,
     codegen_options: Settings | None = None,
     host_options: Settings | None = None,
@@ -449,6 +453,7 @@ def options(
         satmode: "seed" or "upstream": ON or OFF where a `cast` names none.
         facts: a file that `pypto-cast device-check` wrote: casts, intervals and costs follow that
             device, and its chip is taken unless `chip` is given too; "" for none.
+        inspect: True lets a kernel read values by `numpy()`, for debugging.
         schedule: of `pypto.read_schedule`; needs fidelity="instructions".
         name: upstream's name of the scope.
         codegen_options, host_options, pass_options, runtime_options, verify_options,
@@ -605,7 +610,7 @@ def _followed(facts: object) -> MeasuredDevice | None:
 
 _CHECKS: Final[Mapping[str, Callable[[str, Any], object]]] = {
     "vec_tile_shapes": _set_tile,
-    **dict.fromkeys(("strict", "inf_nan_mode", "exact", *_CONTROL_BITS), _flag),
+    **dict.fromkeys(("strict", "inf_nan_mode", "exact", "inspect", *_CONTROL_BITS), _flag),
     "chip": lambda _, chip: chip_named(chip),
     "fidelity": _one_of(*FIDELITIES),
     "copy_completion": _one_of(*COPY_COMPLETIONS),

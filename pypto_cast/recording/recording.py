@@ -35,6 +35,7 @@ from pypto_cast.recording.steps import (
     operation_origin,
     origin,
     tree_map,
+    watched,
 )
 from pypto_cast.unsupported import tolerate
 from simulator.arithmetic import CHOICES, EXACT, TRUSTS, Trust, stated_for
@@ -481,8 +482,12 @@ def _here(place: Place | None = None) -> dict[str, Any]:
     file, line = place or caller()
     if recording is None:
         return {"file": file, "line": line}
-    loops, kernel = tuple(recording.loops), recording.kernel
-    return {"file": file, "line": line, "loops": loops, "kernel": kernel}
+    return {"file": file, "line": line, "loops": (*recording.loops,), "kernel": recording.kernel}
+
+
+def site_here() -> CallSite:
+    """The call that stands where code outside this package asks for an operation."""
+    return CallSite(**_here())
 
 
 def record_cast(program: TileProgram) -> Patches:
@@ -598,4 +603,4 @@ def recorded(name: str, operation: Callable[_Arguments, _Result]) -> Callable[_A
         recording.steps.insert(position, step)
         return result
 
-    return replayable_operation(call)
+    return replayable_operation(watched(name, call))

@@ -1,22 +1,31 @@
-"""The steps of a run, casts and operations, and the boxes of tensors and arrays that they wrote."""
+"""The steps of a run, casts and operations, and the boxes of tensors and arrays that they wrote.
+
+A watcher sees the calls with their operands and results.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from ascend_kernels.program import TileProgram
+from pypto_cast.call_sites import is_silenced
 from pypto_cast.options.context import Options
 from pypto_cast.recording.buffers import Buffer
 from tiling.grid import Grid, Shape, Tile, first_tile
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,3 +301,55 @@ def operation_origin(operation: str, grid: Grid, core_count: int, **site: Any) -
     """The origin of all elements of an operation's output; equal ones share it."""
     record = OperationRecord(operation=operation, grid=grid, core_count=core_count, **site)
     return origin(record, grid.shape)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedCall:
+    """A call of an operation that succeeded.
+
+    Attributes:
+        name: the operation.
+        arguments, named: its arguments.
+        result: of the call; a tensor, or a tuple of some.
+    """
+
+    name: str
+    arguments: tuple[Any, ...]
+    named: Mapping[str, Any]
+    result: Any
+
+
+Watcher = Callable[[WatchedCall], None]
+_WATCHER: Final[ContextVar[Watcher | None]] = ContextVar("pypto_cast_watcher", default=None)
+
+
+@contextlib.contextmanager
+def watching(watcher: Watcher) -> Iterator[None]:
+    """Hand every outermost call of an operation to a watcher in the body of a `with` statement.
+
+    Runs for a second time, such as those of certainty, are not watched.
+    """
+    token = _WATCHER.set(watcher)
+    try:
+        yield
+    finally:
+        _WATCHER.reset(token)
+
+
+def watched(name: str, operation: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """An operation whose calls a watcher sees; those that it makes itself are not seen."""
+
+    @functools.wraps(operation)
+    def call(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
+        watcher = _WATCHER.get()
+        if watcher is None or is_silenced():
+            return operation(*arguments, **named)
+        token = _WATCHER.set(None)
+        try:
+            result = operation(*arguments, **named)
+            watcher(WatchedCall(name=name, arguments=arguments, named=named, result=result))
+        finally:
+            _WATCHER.reset(token)
+        return result
+
+    return call

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from pypto_cast.call_sites import warn_caller
 from pypto_cast.dtypes.data_types import CachePolicy, DataType, numpy_dtype
+from pypto_cast.options import context as options
 from pypto_cast.recording import recording
 from pypto_cast.recording.buffers import Buffer, Uninitialized
 from pypto_cast.recording.steps import Patch, Patches, part_of
@@ -200,10 +201,17 @@ class Storage:
     def numpy(self) -> npt.NDArray[Any]:
         """The values, without a copy; BF16 and narrower types are ml_dtypes'.
 
+        Under `options(inspect=True)` a running kernel gets a read-only copy, and every output of
+        it counts as unknown in certainty.
+
         Raises:
             ValueError: the tensor is only declared.
-            TypeError: a kernel is running; no device program holds what Python makes of them.
+            TypeError: a kernel is running without that option, or without values; no device
+                program holds what Python makes of them.
         """
+        running = recording.current()
+        if running is not None and running.executes and options.current().inspect:
+            return self._inspected()
         _check_outside()
         own = self._own()
         if own is None:
@@ -211,6 +219,16 @@ class Storage:
                 f"{self!r} is declared without values; give data= or use pypto.from_numpy"
             )
         return own.values
+
+    def _inspected(self) -> npt.NDArray[Any]:
+        """A read-only copy of the values in a kernel; Python may go by them from here on."""
+        held = self.enclosure()
+        if held is None or self._is_blank(self._live()):
+            raise ValueError(f"{self!r} holds no values here; numpy() reads it once it is written")
+        recording.record_control_dependence(recording.causes().index_here("numpy"))
+        values = held.values.copy()
+        values.flags.writeable = False
+        return values
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         values = self.numpy()
@@ -249,6 +267,9 @@ class Storage:
             parts.append(f"name={self.name!r}")
         if self._valid is not None:
             parts.append(f"valid_shape={self.valid_shape}")
+        if recording.current() is not None:
+            parts += [f"data={text}" for text in self._seen_inside()]
+            return f"Tensor({', '.join(parts)})"
         data = self._seen()
         if data is not None:
             parts.append(f"data={_shown(in_numpy(data, self._dtype.number_format))}")
@@ -259,18 +280,44 @@ class Storage:
         if self._valid is not None:
             caption += f", valid {self.valid_shape}"
         data = self._seen()
+        if recording.current() is not None:
+            caption += "".join(f": {text}" for text in self._seen_inside())
         if data is None or not data.size:
             return fragment(Table(caption=f"{caption}, no values", columns=(), rows=()))
         return fragment(values_table(caption, in_numpy(data, self._dtype.number_format)))
 
     def _seen(self) -> npt.NDArray[Any] | None:
-        """The values as far as there are any, for people; a kernel sees none."""
+        """The values as far as there are any, outside kernels."""
         if recording.current() is not None:
             return None
         if self._buffer is None or self._buffer.home is None:
             own = self._own()
             return None if own is None else own.values
         return self.elements()
+
+    @float_environment.quiet()
+    def _seen_inside(self) -> Iterator[str]:
+        """The first values in a running kernel; none where it runs without values.
+
+        Of an element that a device may give otherwise it shows the ends of the interval, which are
+        the same whatever the device gives: text that Python goes by leaves certainty true.
+        """
+        running = recording.current()
+        if running is None or not running.executes or 0 in self.valid_shape:
+            return
+        held, missing = self.enclosure(), self.uninitialized()
+        if held is None or (missing is not None and missing.mask.all()):
+            return
+        first = slice(_SHOWN_VALUES)
+        fmt = self._dtype.number_format
+        low, high = (in_numpy(x.reshape(-1)[first], fmt) for x in (held.low, held.high))
+        certain = held.certain().reshape(-1)
+        unwritten = np.zeros(certain.shape, np.bool_) if missing is None else missing.mask.ravel()
+        texts = [
+            "unwritten" if u else str(a) if c else f"{a!s}..{b!s}"
+            for a, b, c, u in zip(low, high, certain[first], unwritten[first], strict=True)
+        ]
+        yield f"[{', '.join(texts)}{', ...' if certain.size > _SHOWN_VALUES else ''}]"
 
     def hidden(self) -> Enclosure | None:
         """The FP32 value that was rounded to this one, while upstream's program has it."""

@@ -8,6 +8,7 @@ import runpy
 import sys
 import traceback
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Final
@@ -15,6 +16,7 @@ from typing import Annotated, Final
 import typer
 
 from pypto_cast.cli.app import Facts, NpuOnCpu, ReplaceInstalled
+from pypto_cast.kernel.operation_dump import dumping
 from pypto_cast.options.context import options
 from pypto_cast.recording.tally import counting
 from pypto_cast.upstream.import_alias import as_pypto
@@ -31,6 +33,12 @@ def run_run(
     arguments: Annotated[
         list[str] | None, typer.Argument(metavar="[ARGUMENTS]...", help="What it is given.")
     ] = None,
+    dump: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Write the tensors of each operation of kernels to a new folder."
+        ),
+    ] = None,
     facts: Facts = None,
     npu_on_cpu: NpuOnCpu = False,
     replace_installed: ReplaceInstalled = False,
@@ -42,7 +50,8 @@ def run_run(
     with (
         as_pypto(replace_installed=replace_installed),
         npu_requests(on_cpu=npu_on_cpu),
-        options(facts=facts) as context,
+        options(facts=facts, inspect=None if dump is None else True) as context,
+        nullcontext() if dump is None else dumping(dump),
         counting() as tally,
         _as_program(str(file), arguments or []),
     ):

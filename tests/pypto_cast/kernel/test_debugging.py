@@ -1,0 +1,303 @@
+"""Values inside a kernel: text, `numpy()` for inspection, dumps, an element's way."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import pypto_cast as pypto
+from pypto_cast.kernel.operation_dump import INDEX, dumping
+
+ROWS = pypto.Tensor[[8, 16], pypto.DT_FP32]
+HALF = pypto.Tensor[[8, 16], pypto.DT_BF16]
+SUMS = pypto.Tensor[[8, 1], pypto.DT_FP32]
+
+
+@pypto.jit
+def soft(x: ROWS, y: ROWS, s: SUMS) -> None:
+    pypto.set_vec_tile_shapes(8, 16)
+    for i in pypto.loop(2):
+        e = pypto.exp(x[i * 4 : i * 4 + 4])
+        total = pypto.sum(e, -1, keepdim=True)
+        y[i * 4 : i * 4 + 4] = e / total
+        s[i * 4 : i * 4 + 4] = total
+
+
+def operands() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    x = np.linspace(-1, 1, 128, dtype=np.float32).reshape(8, 16)
+    return x, np.zeros_like(x), np.zeros((8, 1), np.float32)
+
+
+# --- Text --------------------------------------------------------------------------------------
+
+
+def texts_in_a_kernel() -> tuple[pypto.Kernel, list[str]]:
+    texts: list[str] = []
+
+    @pypto.jit
+    def kernel(x: ROWS, y: ROWS, s: SUMS) -> None:
+        pypto.set_vec_tile_shapes(8, 16)
+        local = pypto.tensor([8, 16], pypto.DT_FP32)
+        e = pypto.exp(x)
+        texts.extend(map(str, (x[2:3], e, local)))
+        local[0:1, 0:2] = x[0:1, 0:2]
+        texts.append(repr(local))
+        texts.append(e._repr_html_())
+        y[:] = e
+
+    return kernel, texts
+
+
+def test_the_text_of_a_tensor_shows_values() -> None:
+    kernel, texts = texts_in_a_kernel()
+    x, y, s = operands()
+    kernel(x, y, s)
+    part, e, before, after, html = texts
+    assert part.endswith(f"data=[{', '.join(map(str, x[2, :6]))}, ...])")
+    assert e.endswith(f"data=[{', '.join(map(str, y[0, :6]))}, ...])")
+    assert before == "Tensor(shape=[8, 16], dtype=DT_FP32)"
+    assert after.endswith(
+        "data=[-1.0, -0.984252, unwritten, unwritten, unwritten, unwritten, ...])"
+    )
+    assert str(y[0, 5]) in html
+
+
+def test_text_shows_intervals_where_certainty_is_asked_for() -> None:
+    kernel, texts = texts_in_a_kernel()
+    x, y, s = operands()
+    found = kernel.certainty(x, y, s)
+    low, high = found.low["y"], found.high["y"]
+    shown = ", ".join(f"{a!s}..{b!s}" for a, b in zip(low[0, :6], high[0, :6], strict=True))
+    assert texts[1].endswith(f"data=[{shown}, ...])")
+    assert "-1.0, -0.984252" in texts[3]
+
+
+def test_text_shows_nothing_where_nothing_is_computed() -> None:
+    kernel, texts = texts_in_a_kernel()
+    kernel.program(*operands())
+    assert not any("data=" in text for text in texts)
+
+
+# --- numpy() -----------------------------------------------------------------------------------
+
+
+@pypto.jit
+def reading(x: ROWS, y: ROWS, s: SUMS) -> None:
+    pypto.set_vec_tile_shapes(8, 16)
+    values = pypto.cast(x, pypto.DT_BF16).numpy()
+    assert values.dtype == ml_dtypes.bfloat16
+    assert not values.flags.writeable
+    y[:] = x + float(values[0, 0])
+
+
+def test_numpy_is_refused_without_the_option() -> None:
+    with pytest.raises(TypeError, match="a kernel does not see values"):
+        reading(*operands())
+
+
+def test_numpy_gives_a_copy_under_the_option_and_leaves_every_output_unknown() -> None:
+    x, y, s = operands()
+    with pypto.options(inspect=True):
+        reading(x, y, s)
+        found = reading.certainty(x, y, s)
+        again = soft.certainty(x, y, s)
+    np.testing.assert_array_equal(y, x + np.float32(-1))
+    assert not found.certain["y"].any()
+    assert [cause.operation for cause in found.causes] == ["numpy"]
+    assert not found.by_documents["y"].any()
+    assert again.undecided == soft.certainty(x, y, s).undecided
+
+
+def test_numpy_reads_what_is_written_by_then() -> None:
+    seen = []
+
+    @pypto.jit
+    def kernel(x: ROWS, y: ROWS, s: SUMS) -> None:
+        pypto.set_vec_tile_shapes(8, 16)
+        local = pypto.tensor([8, 16], pypto.DT_FP32)
+        with pytest.raises(ValueError, match="holds no values here"):
+            local.numpy()
+        local[:] = x + 1.0
+        before = local.numpy()
+        local[:] = x + 2.0
+        seen.extend([before, local.numpy()])
+        y[:] = local
+
+    x, y, s = operands()
+    with pypto.options(inspect=True):
+        kernel(x, y, s)
+    np.testing.assert_array_equal(seen[0], x + np.float32(1))
+    np.testing.assert_array_equal(seen[1], x + np.float32(2))
+
+
+def test_a_kernel_that_is_only_listed_has_no_values_to_inspect() -> None:
+    with pypto.options(inspect=True), pytest.raises(TypeError, match="does not see values"):
+        reading.program(*operands())
+
+
+def test_the_option_is_a_truth_value() -> None:
+    with pytest.raises(TypeError, match="inspect must be True or False"), pypto.options(inspect=1):  # type: ignore[arg-type]
+        pass
+
+
+# --- Upstream's prints and files ---------------------------------------------------------------
+
+
+@pypto.jit(verify_options={"enable_pass_verify": True})
+def verified(x: ROWS, y: ROWS, s: SUMS) -> None:
+    pypto.set_vec_tile_shapes(8, 16)
+    for i in pypto.loop(2):
+        e = pypto.cast(pypto.exp(x), pypto.DT_BF16)
+        pypto.pass_verify_print("e=", e, " i=", i, cond=(i == 1))
+        pypto.pass_verify_save(e, "e_$i", i=i)
+        pypto.pass_verify_save(e, "never", cond=0)
+    y[:] = pypto.exp(x)
+
+
+@pytest.mark.filterwarnings("ignore::pypto_cast.IgnoredSettingWarning")
+def test_upstreams_prints_and_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    x, y, s = operands()
+    verified(x, y, s)
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == 1
+    assert printed[0].startswith("e=Tensor(shape=[8, 16], dtype=DT_BF16, data=[0.3")
+    assert printed[0].endswith(" i=1")
+    folder = tmp_path / "output" / "tensor"
+    assert sorted(each.name for each in folder.iterdir()) == [
+        *("e_0.csv", "e_0.data", "e_1.csv", "e_1.data"),
+    ]
+    codes = np.fromfile(folder / "e_1.data", np.uint16).reshape(8, 16)
+    np.testing.assert_array_equal(codes, y.astype(ml_dtypes.bfloat16).view(np.uint16))
+    assert (folder / "e_1.csv").read_text() == "shape,dtype\n8x16,DT_BF16\n"
+
+
+def test_they_do_nothing_without_the_option(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    @pypto.jit
+    def kernel(x: ROWS, y: ROWS, s: SUMS) -> None:
+        pypto.pass_verify_print(x)
+        pypto.pass_verify_save(x, "x")
+        y[:] = x
+
+    kernel(*operands())
+    assert (capsys.readouterr().out, list(tmp_path.iterdir())) == ("", [])
+
+
+def test_files_of_other_names_are_refused() -> None:
+    x = pypto.tensor([4])
+    with pytest.raises(pypto.error.VerifyError, match=r"'\$j' of 'x_\$j' is not among"):
+        pypto.pass_verify_save(x, "x_$j", i=1)
+    for name in ("../x", "a/b", "", ".", ".."):
+        with pytest.raises(ValueError, match="no name of a file without folders"):
+            pypto.pass_verify_save(x, name)
+    with pytest.raises(TypeError, match="saves a tensor, not 3"):
+        pypto.pass_verify_save(3, "x")  # type: ignore[arg-type]
+
+
+# --- Dumps -------------------------------------------------------------------------------------
+
+
+def test_a_dump_has_each_operation_by_its_line(tmp_path: Path) -> None:
+    x, y, s = operands()
+    with dumping(tmp_path / "dump"):
+        soft(x, y, s)
+        soft.program(x, y, s)
+        pypto.exp(pypto.from_numpy(x))
+    listed = [json.loads(line) for line in (tmp_path / "dump" / INDEX).read_text().splitlines()]
+    assert [each["operation"] for each in listed] == ["exp", "sum", "div"] * 2
+    assert [each["loops"] for each in listed[::3]] == [["loop idx=0"], ["loop idx=1"]]
+    first = listed[0]["line"]
+    assert [each["line"] - first for each in listed] == [0, 1, 2] * 2
+    assert {each["file"] for each in listed} == {__file__}
+    last = {each["role"]: each for each in listed[-1]["tensors"]}
+    held = np.load(tmp_path / "dump" / last["out"]["file"])
+    np.testing.assert_array_equal(held, y[4:])
+    np.testing.assert_array_equal(np.load(tmp_path / "dump" / last["in1"]["file"]), s[4:])
+    assert last["in0"]["shape"] == [4, 16]
+
+
+def test_a_dump_has_codes_of_narrow_formats(tmp_path: Path) -> None:
+    @pypto.jit
+    def kernel(x: ROWS, y: HALF) -> None:
+        pypto.set_vec_tile_shapes(8, 16)
+        y[:] = pypto.cast(x, pypto.DT_BF16)
+
+    x = operands()[0]
+    with dumping(tmp_path / "dump"):
+        kernel(x, np.zeros((8, 16), ml_dtypes.bfloat16))
+    entry = json.loads((tmp_path / "dump" / INDEX).read_text())
+    held = np.load(tmp_path / "dump" / entry["tensors"][1]["file"])
+    np.testing.assert_array_equal(held, x.astype(ml_dtypes.bfloat16).view(np.uint16))
+    assert entry["tensors"][1]["dtype"] == "DT_BF16"
+
+
+def test_a_dump_needs_a_folder_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "x").touch()
+    with pytest.raises(FileExistsError, match="has files already"), dumping(tmp_path):
+        pass
+    with pytest.raises(FileExistsError), dumping(tmp_path / "x"):
+        pass
+
+
+# --- An element's way --------------------------------------------------------------------------
+
+
+def test_the_way_of_an_element(capsys: pytest.CaptureFixture[str]) -> None:
+    x, y, s = operands()
+    trace = pypto.trace_values(soft, x, y, s, element=("y", 5, 3))
+    assert capsys.readouterr().out == f"{trace}\n"
+    assert [step.operation for step in trace.steps] == ["exp", "sum", "div"]
+    assert {step.site.loops for step in trace.steps} == {("loop idx=1",)}
+    exp, total, div = trace.steps
+    assert (exp.operands[0].name, exp.operands[0].box, exp.operands[0].is_certain) == (
+        *("x", (1, 3), True),
+    )
+    assert exp.operands[0].value == str(x[5, 3])
+    assert (total.operands[0].box, total.operands[0].count) == ((1, None), 16)
+    assert [each.box for each in div.operands] == [(1, 3), (1, 0)]
+    found = soft.certainty(x, y, s)
+    for element in (trace.output, div.result):
+        assert element.value == str(found.values["y"][5, 3])
+        assert element.low == str(found.low["y"][5, 3])
+        assert element.high == str(found.high["y"][5, 3])
+        assert not element.is_certain
+    assert trace.output.box == (5, 3)
+
+
+def test_negative_places_count_from_the_end() -> None:
+    trace = pypto.trace_values(soft, *operands(), element=("s", -1, 0))
+    assert trace.output.box == (7, 0)
+    assert [step.operation for step in trace.steps] == ["sum"]
+
+
+@pytest.mark.parametrize(
+    ("element", "error", "text"),
+    [
+        (("z", 1, 1), ValueError, "writes y, s, not 'z'"),
+        ((), ValueError, "writes y, s, not ''"),
+        (("y", 1), ValueError, r"shape \[8, 16\], and no element \[1\]"),
+        (("y", 8, 0), ValueError, r"no element \[8, 0\]"),
+        (("y", 1, 0.5), TypeError, "an index is ints"),
+        (("y", 1, True), TypeError, "an index is ints"),
+    ],
+)
+def test_elements_that_are_not_there(
+    element: tuple[object, ...], error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        pypto.trace_values(soft, *operands(), element=element)
+
+
+def test_a_function_has_no_way() -> None:
+    with pytest.raises(TypeError, match="takes a kernel of"):
+        pypto.trace_values(print, element=("y", 0))  # type: ignore[arg-type]
