@@ -313,14 +313,14 @@ class _Compared:
             if x is first:
                 _require(y is second)
                 return is_moved
-        _require(isinstance(x, Tensor) and x is y)
+        _require(isinstance(x, Tensor) and x is y and not x._dynamic)
         self._read(x)
         return False
 
     def _read(self, x: Any) -> None:
         if any(x is first for first, *_ in self._results):
             raise _DiffersError
-        _require(not x._dynamic and x._valid is None and x._moved is None)
+        _require(x._valid is None and x._moved is None)
         _require(x.uninitialized() is None)
         if (buffer := x._live()) is not None:
             self.read_buffers.append(buffer)

@@ -75,7 +75,19 @@ def inside_a_loop(x: Rows, y: Rows, out: Rows) -> None:
             out[6 * k + i : 6 * k + i + 1, :] = pypto.exp(x[6 * k + i : 6 * k + i + 1, :])
 
 
+AnyRows = pypto.Tensor([pypto.DYNAMIC, D], pypto.DT_FP32)
+
+
+@pypto.jit
+def of_any_length(x: AnyRows, y: AnyRows, out: AnyRows) -> None:
+    pypto.set_vec_tile_shapes(1, 16)
+    for i in pypto.loop(x.shape[0]):
+        row = pypto.view(x, [1, 24], [i, 0])
+        pypto.assemble(pypto.mul(row, pypto.neg(row)), [i, 0], out)
+
+
 STRAIGHT = [
+    of_any_length,
     softmax,
     blocks_by_slices,
     beside_a_row,

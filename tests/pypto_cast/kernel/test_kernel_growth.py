@@ -1,0 +1,98 @@
+"""Python's work in a kernel: flat by elements, and as much for each further operation or tile."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pypto_cast as pypto
+from pypto_cast.kernel import loops
+
+D = pypto.STATIC
+Rows = pypto.Tensor([D, D], pypto.DT_FP32)
+_MORE = 1.01
+"""A table that is cleared once it is full takes a few calls more."""
+
+
+@pypto.jit
+def add(x: Rows, out: Rows) -> None:
+    pypto.set_vec_tile_shapes(16, 512)
+    out[:] = pypto.add(x, x)
+
+
+@pypto.jit
+def chain(x: Rows, out: Rows, count: int) -> None:
+    pypto.set_vec_tile_shapes(16, 512)
+    total = x
+    for _ in range(count):
+        total = pypto.add(total, x)
+    out[:] = total
+
+
+@pypto.jit
+def rows(x: Rows, out: Rows) -> None:
+    pypto.set_vec_tile_shapes(1, 64)
+    for i in pypto.loop(x.shape[0]):
+        part = pypto.view(x, [1, 16], [i, 0])
+        pypto.assemble(pypto.exp(pypto.sub(part, pypto.amax(part, -1, True))), [i, 0], out)
+
+
+@pytest.fixture(autouse=True)
+def _uncollected() -> Iterator[None]:
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def _calls(run: Callable[[], object]) -> int:
+    """The calls of Python's and C's functions in a second run."""
+    run()
+    found = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal found
+        found += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+def _run(kernel: Any, *shape: int, others: tuple[object, ...] = ()) -> Callable[[], object]:
+    x = np.ones(shape, np.float32)
+    out = np.zeros_like(x)
+    return lambda: kernel(x, out, *others)
+
+
+def test_the_calls_of_an_operation_do_not_depend_on_its_elements() -> None:
+    counts = [_calls(_run(add, length, 64)) for length in (128, 512, 1024)]
+    assert counts[0] == counts[1] == counts[2]
+
+
+def test_each_further_operation_takes_as_many_calls() -> None:
+    counts = [_calls(_run(chain, 8, 8, others=(count,))) for count in (20, 40, 160)]
+    assert counts[2] - counts[1] <= _MORE * 6 * (counts[1] - counts[0])
+
+
+def test_each_further_tile_takes_as_many_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loops, "_replay", lambda *_: None)
+    counts = [_calls(_run(rows, count, 16)) for count in (32, 64, 256)]
+    assert counts[2] - counts[1] <= _MORE * 6 * (counts[1] - counts[0])
+
+
+def test_a_tile_carried_out_with_others_takes_a_fifth_of_the_calls(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    together = [_calls(_run(rows, count, 16)) for count in (64, 256, 1024)]
+    assert together[2] - together[1] <= _MORE * 4 * (together[1] - together[0])
+    monkeypatch.setattr(loops, "_replay", lambda *_: None)
+    by_itself = [_calls(_run(rows, count, 16)) for count in (64, 256)]
+    assert 5 * (together[1] - together[0]) < by_itself[1] - by_itself[0]
