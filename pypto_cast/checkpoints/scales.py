@@ -41,7 +41,9 @@ _LEAST_SCALE: Final = np.float32(2.0**-126)
 """A scale is a normal number, so that no quotient of a weight by its scale exceeds the range."""
 _SHORTENINGS: Final = tuple(1 - step / 100 for step in range(80))
 CODED_DTYPES: Final = tuple(
-    name for name, dtype in DTYPES.items() if isinstance(dtype.format, FloatFormat)
+    name
+    for name, dtype in DTYPES.items()
+    if isinstance(dtype.format, FloatFormat) and dtype.format.bits > 8
 )
 """safetensors' names of the dtypes that become codes."""
 

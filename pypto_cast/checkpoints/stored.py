@@ -20,10 +20,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from ascend_kernels.matrix import cast_formats
+from ascend_kernels.matrix import MATRIX, cast_formats
 from pypto_cast.dtypes.data_types import ROWS, DataType
 from pypto_cast.tensors.array_files import check_declared
-from tiling.chips import A2_A3
+from simulator.numbers.formats import Format
 from tiling.grid import Shape
 from tiling.input_files import regular
 
@@ -38,12 +38,13 @@ _WIDEST: Final = np.dtype(np.complex64)
 METADATA_KEY: Final = "__metadata__"
 """The entry of a header that is no tensor."""
 
+_CAST_FORMATS: Final = frozenset[Format]().union(*map(cast_formats, MATRIX))
 DTYPES: Final[Mapping[str, DataType]] = {
     row.safetensors: row.pypto
     for row in ROWS
-    if row.safetensors is not None and row.pypto is not None and row.format in cast_formats(A2_A3)
+    if row.safetensors is not None and row.pypto is not None and row.format in _CAST_FORMATS
 }
-"""safetensors' names of the dtypes that casts convert."""
+"""safetensors' names of the dtypes that casts of some chip family convert."""
 
 KEPT_DTYPES: Final = frozenset(row.safetensors for row in ROWS if row.safetensors is not None)
 """All dtypes of whole bytes that safetensors stores."""
