@@ -31,6 +31,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from simulator.arithmetic import total_order
+from simulator.numbers import formats
+from simulator.numbers.convert import values_of
 from simulator.numbers.formats import BOOL, UINT32, UINT64, Codes, FloatFormat, Format, IntFormat
 from simulator.numbers.literals import Number, number_of
 from simulator.numbers.rounding import boundary_codes
@@ -71,8 +74,9 @@ def ranks_of(codes: Codes, fmt: Format) -> Ranks:
     if isinstance(fmt, IntFormat):
         # Two's complement without its sign bit's weight: the smallest value is rank 0.
         return wide ^ np.uint64(1 << (fmt.bits - 1)) if fmt.signed else wide
-    negatives = np.uint64(_largest(fmt) + 1)
+    negatives = np.uint64(fmt.rank_of_code(_largest(fmt)) + 1)
     magnitude = wide & np.uint64(fmt.sign_code - 1)
+    magnitude = formats.taper_of(fmt).ranks[magnitude] if fmt.dots else magnitude
     negative = wide >= np.uint64(fmt.sign_code)
     return np.where(negative, negatives - np.uint64(1) - magnitude, negatives + magnitude)
 
@@ -96,11 +100,7 @@ def code_pieces(low: int, high: int, fmt: Format, most: int) -> Iterator[tuple[i
 
 def is_nan(codes: Codes, fmt: Format) -> npt.NDArray[np.bool_]:
     """True where a code is NaN."""
-    if isinstance(fmt, IntFormat):
-        return np.zeros(codes.shape, np.bool_)
-    magnitude = codes & fmt.code_dtype.type(fmt.sign_code - 1)
-    found: npt.NDArray[np.bool_] = magnitude > fmt.code_dtype.type(_largest(fmt))
-    return found
+    return total_order.is_nan(values_of(codes, fmt), fmt)
 
 
 def _largest(fmt: FloatFormat) -> int:

@@ -334,7 +334,7 @@ def _in_words(one: TensorDifference) -> str:
     if one.cast is not None:
         return _cast_in_words(one.cast)
     if one.differing is None:
-        return "no cast of A2/A3 leads from one to the other"
+        return f"no cast of {current().chip.isa} leads from one to the other"
     if not one.differing:
         return "equal"
     words = f"{plural(one.differing, 'code')} differ" if one.differing > 1 else "1 code differs"

@@ -43,7 +43,9 @@ _LEAST_EXPONENT: Final = -127
 """Of E8M0, whose greatest is 127."""
 _SHORTENINGS: Final = tuple(1 - step / 100 for step in range(80))
 CODED_DTYPES: Final = tuple(
-    name for name, dtype in DTYPES.items() if isinstance(dtype.format, FloatFormat)
+    name
+    for name, dtype in DTYPES.items()
+    if isinstance(dtype.format, FloatFormat) and dtype.format.bits > 8
 )
 """safetensors' names of the dtypes that become codes."""
 

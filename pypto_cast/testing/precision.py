@@ -204,8 +204,10 @@ def errors_of(result: npt.NDArray[Any], golden: npt.NDArray[Any]) -> Errors:
     mare = total = squares = 0.0
     count = small_wrong = 0
     ours, theirs = (
-        in_numpy(each.reshape(-1), dtype_of_numpy(each.dtype).number_format)
-        for each in (result, golden)
+        each
+        if each.dtype.names is None
+        else in_numpy(each, dtype_of_numpy(each.dtype).number_format)
+        for each in (result.reshape(-1), golden.reshape(-1))
     )
     for start in range(0, ours.size, _PIECE_ELEMS):
         x = ours[start : start + _PIECE_ELEMS].astype(np.float64)

@@ -415,3 +415,34 @@ def test_the_example_fits(command: Command, monkeypatch: pytest.MonkeyPatch, col
     for word in ("SNR", "dB") if columns > 80 else ("max", "ulp"):
         assert any(line.endswith(word) for line in lines)
     assert "6 tensors cast, 4 unchanged, 70,648 B -> 36,196 B" in "\n".join(lines)
+
+
+@pytest.mark.parametrize("to", ["DT_FP8E4M3", "DT_FP8E5M2"])
+def test_a_checkpoint_becomes_fp8_on_the_950(command: Command, tmp_path: Path, to: str) -> None:
+    """The file is the one that torch and its own library write."""
+    torch = pytest.importorskip("torch")
+    files = pytest.importorskip("safetensors.torch")
+    weights = torch.from_numpy(np.linspace(-3, 3, 96, dtype=np.float32).reshape(8, 12))
+    source, made, like, back = (tmp_path / f"{name}.safetensors" for name in "abcd")
+    files.save_file({"w": weights}, source)
+    chip = ("--chip", "Ascend950PR")
+    ran = command("checkpoint", source, "--to", to, *chip, "--output", made)
+    assert (ran.code, "1 tensor cast" in ran.out) == (0, True)
+    holder = {"DT_FP8E4M3": torch.float8_e4m3fn, "DT_FP8E5M2": torch.float8_e5m2}[to]
+    files.save_file({"w": weights.to(holder)}, like)
+    assert command("diff", made, like).code == 0
+    ran = command("diff", source, like, *chip)
+    assert (ran.code, "B is A cast by CAST_RINT" in ran.out) == (0, True)
+    ran = command("diff", source, like)
+    assert (ran.code, "no cast of A2/A3 leads from one to the other" in ran.out) == (1, True)
+    assert command("checkpoint", made, "--to", "DT_FP32", *chip, "--output", back).code == 0
+    assert torch.equal(files.load_file(back)["w"], weights.to(holder).to(torch.float32))
+    ran = command("checkpoint", source, "--to", to, "--output", tmp_path / "e.safetensors")
+    assert (ran.code, f"can be cast to {to}; casts of A2/A3" in ran.err) == (2, True)
+    assert command("checkpoint", made, "--quantize", "int8", "--output", back, "--force").code
+
+
+def test_diff_with_bounds_reads_no_chip(command: Command, tmp_path: Path) -> None:
+    names = (tmp_path / "a.npy", tmp_path / "b.npy", "--bounds", tmp_path / "c.npz")
+    ran = command("diff", *names, "--chip", "Ascend950PR")
+    assert (ran.code, "--chip would change nothing beside --bounds" in ran.err) == (2, True)

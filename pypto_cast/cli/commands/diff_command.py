@@ -13,7 +13,8 @@ import typer
 
 from pypto_cast.checkpoints.model_differences import differences, differences_report
 from pypto_cast.checkpoints.opening import open_checkpoint
-from pypto_cast.cli.app import Json
+from pypto_cast.cli.app import ChipName, Json, refuse_unread
+from pypto_cast.options.context import options
 from pypto_cast.report import terminal
 from pypto_cast.testing.saved_bounds import judged_report, judged_results, load_bounds
 
@@ -22,6 +23,7 @@ _PLACES: Final = "model file, directory or array"
 
 
 def run_diff(
+    context: typer.Context,
     first: Annotated[Path, typer.Argument(metavar="A", help=f"A {_PLACES}.")],
     second: Annotated[Path, typer.Argument(metavar="B", help="Another one; the kinds may differ.")],
     bounds: Annotated[
@@ -31,6 +33,7 @@ def run_diff(
             help="Written by certainty --bounds: report elements outside the intervals.",
         ),
     ] = None,
+    chip: ChipName = None,
     json: Json = False,
 ) -> None:
     """Compare bits; exit code 1 unless every tensor is equal, or wholly a cast of the other.
@@ -39,10 +42,12 @@ def run_diff(
     element of both.
     """
     if bounds is not None:
+        refuse_unread(context, ("chip",), "beside --bounds, which say what is possible")
         _against_bounds([first, second], bounds, json=json)
         return
-    found = list(differences(open_checkpoint(first), open_checkpoint(second)))
-    terminal.show(differences_report(first, second, found), as_json=json)
+    with options(chip=chip):
+        found = list(differences(open_checkpoint(first), open_checkpoint(second)))
+        terminal.show(differences_report(first, second, found), as_json=json)
     if not all(one.is_equal for one in found):
         raise typer.Exit(_DIFFERENT)
 

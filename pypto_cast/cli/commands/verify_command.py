@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
@@ -37,6 +37,8 @@ from tiling.chips import DEFAULT_CHIP, chip_named
 from tiling.input_files import document_bytes
 
 _DIFFERENT = 1
+_FAMILIES: Final = (DEFAULT_CHIP.isa, *(isa for isa in MATRIX if isa != DEFAULT_CHIP.isa))
+"""All chip families, that of the default chip first."""
 
 
 def run_verify(
@@ -90,8 +92,12 @@ def run_verify(
         reason = "beside --confirm, whose certificates say what to compute and where to write"
         refuse_unread(context, ("out", "exhaustive", "variants"), reason)
         exhaustive = variants = True
-    family = chip_named(chip or DEFAULT_CHIP.name).isa
-    rules = [pair_named(pair, family)] if pair is not None else list(MATRIX[family].values())
+    families = _FAMILIES if chip is None else (chip_named(chip).isa,)
+    if pair is not None:
+        rules = [pair_named(pair, families)]
+    else:
+        which = families if confirmed is not None else families[:1]
+        rules = [rule for family in which for rule in MATRIX[family].values()]
     one = mode_named(mode).round_mode
     chosen = [
         subject
@@ -131,22 +137,23 @@ def run_verify(
     _show(engine, rows, certificates, mismatches, as_json=as_json)
 
 
-def pair_named(text: str, family: str = DEFAULT_CHIP.isa) -> CastRule:
+def pair_named(text: str, families: Sequence[str] = _FAMILIES) -> CastRule:
     """`fp32-fp16`.
 
     Args:
         text: names of the formats.
-        family: the instructions of a chip, `Chip.isa`.
+        families: the instructions of chips, `Chip.isa`; the first that has the pair counts.
 
     Raises:
         ValueError: no such pair; the text lists them.
     """
     source, _, destination = text.upper().partition("-")
     formats: list[Format | None] = [FORMATS.get(name) for name in (source, destination)]
-    for (src, dst), rule in MATRIX[family].items():
-        if [src, dst] == formats:
+    rules = [rule for family in families for rule in MATRIX[family].values()]
+    for rule in rules:
+        if [rule.src, rule.dst] == formats:
             return rule
-    known = ", ".join(_pair_name(rule) for rule in MATRIX[family].values())
+    known = ", ".join(dict.fromkeys(map(_pair_name, rules)))
     raise ValueError(f"no pair {text!r}; the pairs are {known}")
 
 
@@ -179,7 +186,8 @@ def subjects(
                     rule.family, rule.src, rule.dst, one, saturate=saturate, strict=True
                 )
                 name = "-".join(
-                    [_pair_name(rule), str(one or "exact").lower()]
+                    [rule.family] * (_first_with(rule) is not rule)
+                    + [_pair_name(rule), str(one or "exact").lower()]
                     + ["off"] * (not saturate)
                     + ["saturated"] * (not inf_nan_mode)
                 )
@@ -189,6 +197,11 @@ def subjects(
                     exhaustive=exhaustive,
                     engine=engine,
                 )
+
+
+def _first_with(rule: CastRule) -> CastRule:
+    """The rule of its pair in the first family that has it, by whose results certificates go."""
+    return pair_named(_pair_name(rule))
 
 
 def _has_two_overflows(rule: CastRule) -> bool:

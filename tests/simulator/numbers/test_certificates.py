@@ -25,6 +25,8 @@ from tiling.chips import A2_A3
 
 CERTIFICATES = sorted((ROOT / "docs" / "certificates").glob("*.json"))
 SAMPLE_BLOCKS = (71, 0, 143, 200)
+SMALL_FLOATS_OF_950 = ("fp32-hf8-round",)
+"""Of the 950, rounded as its documents have by default."""
 NUMPY_PAIRS = ("fp32-fp16", "fp32-bf16", "fp32-int16", "fp32-int32", "int32-fp32", "int32-fp16")
 
 
@@ -172,6 +174,20 @@ def test_there_are_certificates() -> None:
     for pair in NUMPY_PAIRS:
         for subject in subjects(pair_named(pair), None, exhaustive=True, variants=False):
             assert "numpy" in engines[subject.name], subject.name
+    assert {*SMALL_FLOATS_OF_950} <= {*engines}
+
+
+def test_a_pair_of_two_families_has_a_name_in_each() -> None:
+    """Their results differ under SaturationMode.OFF, and so do the certificates."""
+    names: list[str] = []
+    for family in MATRIX:
+        rule = pair_named("fp32-int16", (family,))
+        names += [s.name for s in subjects(rule, RoundMode.RINT, exhaustive=True, variants=True)]
+    assert names == [
+        *("fp32-int16-rint", "fp32-int16-rint-off"),
+        *("950-fp32-int16-rint", "950-fp32-int16-rint-off"),
+    ]
+    assert pair_named("fp32-hf8").family == "950"
 
 
 def _sampled(path: Path, engine: VerifiedEngine, blocks: tuple[int, ...]) -> None:
