@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
@@ -129,6 +131,27 @@ def _readings() -> str:
     )
 
 
+_COUNTED: Final = Path(__file__).parents[2] / "tests" / "pypto_cast" / "operations"
+"""Two files of counts, which a test compares with the kernels of examples/kernels."""
+
+
+def _example_kernels() -> str:
+    a2_a3, ascend_950 = (
+        list(csv.DictReader((_COUNTED / name).read_text(encoding="utf-8").splitlines()))
+        for name in ("certain_elements.csv", "certain_elements_950.csv")
+    )
+    rows = [
+        (
+            *(here[key] for key in ("kernel", "output", "elements", "by documents", "certain")),
+            *(there[key] for key in ("by documents", "certain")),
+        )
+        for here, there in zip(a2_a3, ascend_950, strict=True)
+        if here["operands"] == "near 1"
+    ]
+    families = ("A2/A3 by documents", "A2/A3 certain", "950 by documents", "950 certain")
+    return table(("kernel", "output", "results", *families), rows)
+
+
 TABLES: Final = MappingProxyType[str, Callable[[], str]](
     {
         "assumptions": _assumptions,
@@ -140,5 +163,6 @@ TABLES: Final = MappingProxyType[str, Callable[[], str]](
         "releases": _releases,
         "conflicts": _conflicts,
         "readings": _readings,
+        "example_kernels": _example_kernels,
     }
 )

@@ -138,6 +138,24 @@ def test_values_of_bf16_are_codes(command: Command, tmp_path: Path) -> None:
         assert held["y"].dtype == np.uint16
 
 
+def test_two_chips_stand_side_by_side(command: Command, kernel: str, tmp_path: Path) -> None:
+    path = inputs(tmp_path)
+    words = ("certainty", kernel, "--inputs", path, "--json")
+    both = command(*words, "--chip", "Ascend910B1", "--against", "Ascend950PR").json
+    alone = {chip: command(*words, "--chip", chip).json for chip in ("Ascend910B1", "Ascend950PR")}
+    kinds = ("by_documents", "by_choices", "undecided")
+    assert [(each["name"], each["chip"]) for each in both["chips"]] == [
+        (output["name"], chip) for output in both["outputs"] for chip in alone
+    ]
+    for each in both["chips"]:
+        (wanted,) = (x for x in alone[each["chip"]]["outputs"] if x["name"] == each["name"])
+        assert [each[kind] for kind in kinds] == [wanted[kind] for kind in kinds]
+    assert "chips" not in alone["Ascend910B1"]
+    shown = command(*words[:-1], "--against", "Ascend950DT").out
+    assert "Ascend950DT" in shown
+    assert "unknown chip 'A5'" in command(*words, "--against", "A5").error
+
+
 def test_what_is_trusted_changes_it(command: Command, kernel: str, tmp_path: Path) -> None:
     path = inputs(tmp_path)
 

@@ -16,11 +16,12 @@ import numpy as np
 import typer
 
 from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError
-from pypto_cast.cli.app import Facts, Force, Json, NpuOnCpu, ReplaceInstalled
+from pypto_cast.cli.app import ChipName, Facts, Force, Json, NpuOnCpu, ReplaceInstalled
 from pypto_cast.dtypes.data_types import DataType, numpy_dtype
 from pypto_cast.kernel.certainty import Remedy
 from pypto_cast.kernel.jit import Kernel
-from pypto_cast.options.context import TrustName, options
+from pypto_cast.kernel.reports.chip_certainty import chips_table
+from pypto_cast.options.context import TrustName, current, options
 from pypto_cast.report import terminal
 from pypto_cast.report.page import check_pages
 from pypto_cast.report.report import Fact, plain, said
@@ -196,6 +197,11 @@ def run_certainty(
         str, typer.Option(metavar="NAME", help=f"One of {', '.join(get_args(TrustName))}.")
     ] = "default",
     facts: Facts = None,
+    chip: ChipName = None,
+    against: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Another chip, whose certainty is shown beside."),
+    ] = None,
     what_if: Annotated[
         int,
         typer.Option("--what-if", metavar="N", min=0, help="Try what would settle N causes."),
@@ -219,12 +225,17 @@ def run_certainty(
         as_pypto(replace_installed=replace_installed),
         npu_requests(on_cpu=npu_on_cpu),
         # Whether it is one is for the options to say, which lists them.
-        options(trust=cast(TrustName, trust), facts=facts),
+        options(trust=cast(TrustName, trust), facts=facts, chip=chip),
     ):
         file, found = kernel_named(kernel)
         arguments, others = saved_arguments(found, inputs)
         with errors_at_lines(file):
             certainty = found.certainty(*arguments, **others)
+            by_chip = {} if against is None else {current().chip.name: certainty}
+            if against is not None:
+                copies = [np.array(array) for array in arguments]
+                with options(chip=against):
+                    by_chip[current().chip.name] = found.certainty(*copies, **others)
             tried = found.remedies(*arguments, most=what_if, **others) if what_if else ()
     if html is not None:
         certainty.html(html, replace=force)
@@ -241,6 +252,7 @@ def run_certainty(
             *told.facts,
             Fact(key="what_if", value=list(map(_remedy, tried))),
         ),
+        tables=(*told.tables, *((chips_table(by_chip),) if by_chip else ())),
         totals=(said("if known", "\n".join(map(str, tried))),),
         notes=told.notes + written([html, bounds, values]),
     )

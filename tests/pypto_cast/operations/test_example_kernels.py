@@ -21,7 +21,11 @@ from support.environment.sources import ROOT
 import pypto_cast as pypto
 
 FOLDER = ROOT / "examples" / "kernels"
-CERTAIN = Path(__file__).with_name("certain_elements.csv")
+CERTAIN = {
+    "Ascend910B3": Path(__file__).with_name("certain_elements.csv"),
+    "Ascend950PR": Path(__file__).with_name("certain_elements_950.csv"),
+}
+"""By chip, the table of its family; docs/fidelity.md shows both."""
 
 every_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.kernel)
 
@@ -120,12 +124,15 @@ def counted(example: Example, *, tame: bool) -> list[dict[str, str]]:
     ]
 
 
+@pytest.mark.parametrize("chip", CERTAIN)
 @every_example
-def test_as_many_elements_are_certain_as_before(example: Example) -> None:
+def test_as_many_elements_are_certain_as_before(example: Example, chip: str) -> None:
     """The rows of the table: what an operation that is new or mended may not make undecided."""
-    with CERTAIN.open(encoding="utf-8", newline="") as file:
+    with CERTAIN[chip].open(encoding="utf-8", newline="") as file:
         wanted = list(csv.DictReader(file))
-    for row in (each for tame in (True, False) for each in counted(example, tame=tame)):
+    with pypto.options(chip=chip):
+        found = [each for tame in (True, False) for each in counted(example, tame=tame)]
+    for row in found:
         assert row in wanted, ",".join(row.values())
 
 
