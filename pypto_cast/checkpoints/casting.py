@@ -195,6 +195,13 @@ class Job:
         return self.dst is not None
 
     @property
+    def dtype_in_words(self) -> str:
+        """Of the result; of codes that share a byte their format, which the file calls UINT8."""
+        if self.quantizing is not None and self.quantizing.codes.per_byte > 1:
+            return self.quantizing.codes.dtype.number_format.name
+        return self.result.dtype_in_words
+
+    @property
     def is_folded(self) -> bool:
         """Cast under another shape than it is stored with."""
         return self.is_cast and self.shape != self.stored.shape

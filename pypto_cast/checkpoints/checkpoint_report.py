@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import html
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -33,6 +35,7 @@ from pypto_cast.report.report import (
 )
 from pypto_cast.report.text_format import plural, printable, written
 from simulator.numbers.formats import FloatFormat
+from simulator.numbers.literals import number_of
 
 T = TypeVar("T")
 _MOST_ROWS: Final = 100
@@ -254,7 +257,7 @@ def _shape(job: Job) -> str:
 
 
 def _cast(job: Job) -> str:
-    return f"{job.stored.dtype_in_words} -> {job.result.dtype_in_words}"
+    return f"{job.stored.dtype_in_words} -> {job.dtype_in_words}"
 
 
 def _tiles(job: Job) -> str:
@@ -312,7 +315,7 @@ def _tensor_document(outcome: Outcome) -> dict[str, Any]:
         "name": outcome.job.stored.name,
         "shape": list(outcome.job.stored.shape),
         "src": outcome.job.stored.dtype_in_words,
-        "dst": outcome.job.result.dtype_in_words,
+        "dst": outcome.job.dtype_in_words,
         "unchanged": outcome.job.reason or None,
         "plan": None if plan is None else plan.document,
         "uncertain": outcome.uncertain,
@@ -469,14 +472,23 @@ def _bars(one: Outcome, counts: Histogram, places: Mapping[int, int]) -> tuple[M
 
 
 def _class_of(one: Outcome, field: int) -> str:
-    """The place of a binade in the target: flushed, subnormal, normal or beyond."""
+    """The place of a binade in the target: flushed, subnormal, normal or beyond.
+
+    Scales bring every binade into the range of their codes, so that all of these are normal.
+    """
     dtype = DTYPES.get(one.job.result.dtype)
     fmt = None if dtype is None else dtype.format
-    if not isinstance(fmt, FloatFormat):
+    if one.job.quantizing is not None or not isinstance(fmt, FloatFormat):
         return "normal"
     exponent = field - _BIAS
-    if exponent > 1 - fmt.emin:
+    if exponent > _greatest_exponent(fmt):
         return "beyond"
     if exponent < fmt.min_quantum:
         return "flushed"
     return "subnormal" if exponent < fmt.emin else "normal"
+
+
+@functools.cache
+def _greatest_exponent(fmt: FloatFormat) -> int:
+    _, exponent = math.frexp(number_of(fmt.max_code, fmt).magnitude)
+    return exponent - 1

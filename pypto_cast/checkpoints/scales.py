@@ -111,7 +111,7 @@ class Quantizing:
         zero = f"{'' if self.symmetric else 'a'}symmetric "
         where = {
             "channel": f"{zero}scales along axis {self.axis}",
-            "tensor": f"a {zero}scale for each tensor",
+            "tensor": f"{'a' if self.symmetric else 'an'} {zero}scale for each tensor",
             "block": f"{zero}scales of {BLOCK_ELEMS} x {BLOCK_ELEMS} elements",
             "group": f"scales of {self.codes.group_elems} elements",
         }
@@ -347,12 +347,12 @@ def _rounded(quotients: Floats, codes: CodeFormat) -> Floats:
 
 
 def last_places(numbers: Floats, codes: CodeFormat) -> npt.NDArray[np.int64]:
-    """The exponents of the last places of numbers in the format of codes."""
+    """The exponents of the last places of numbers in the format of codes; of 0 the least one."""
     fmt = codes.dtype.number_format
     if isinstance(fmt, IntFormat):
         return np.zeros(numbers.shape, np.int64)
     _, exponents = np.frexp(numbers)
-    return fmt.quanta(exponents - 1)
+    return fmt.quanta(np.where(numbers == 0, np.int32(fmt.emin), exponents - 1))
 
 
 def subnormals(numbers: Floats, codes: CodeFormat) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -182,6 +183,56 @@ def test_clamped_codes_are_no_nan(command: Command, tmp_path: Path, scale: str) 
         "--scale", "percentile:90",
     )  # fmt: skip
     assert ran.json["tensors"][0]["report"]["overflows"] > 0
+
+
+def test_a_last_place_of_a_zero_is_that_of_the_least_number(
+    command: Command, tmp_path: Path
+) -> None:
+    """The scales are 1, so the errors are those of the weights, in units of 2**-9 for E4M3."""
+    save_file({"w": np.float32([[448, 2**-10], [448, 2**-11]])}, tmp_path / "in.safetensors")
+    words = ("checkpoint", tmp_path / "in.safetensors", *CHIP, "--json", "--quantize", "fp8")
+    report = command(*words).json["tensors"][0]["report"]
+    assert (report["zeros"], report["ulp_max"], report["ulp_mean"]) == (2, 0.5, 0.1875)
+    assert report["worst"] == {"tensor": "w", "index": [0, 1], "source": 2**-10, "result": 0}
+
+
+def test_codes_that_share_a_byte_are_named_by_their_format(
+    command: Command, tmp_path: Path
+) -> None:
+    save_file({"w": np.ones((2, 32), np.float32)}, tmp_path / "in.safetensors")
+    words = ("checkpoint", tmp_path / "in.safetensors", *CHIP, "--quantize", "mxfp4")
+    assert "FP32 -> E2M1" in command(*words).out
+    assert command(*words, "--json").json["tensors"][0]["dst"] == "E2M1"
+
+
+@pytest.mark.parametrize(
+    ("words", "classes"),
+    [
+        (
+            ("--to", "fp8e4m3"),
+            {9: "beyond", 8: "normal", -6: "normal", -7: "subnormal", -9: "subnormal"}
+            | {-10: "flushed"},
+        ),
+        (("--to", "fp8e5m2"), {16: "beyond", 15: "normal", -15: "subnormal", -17: "flushed"}),
+        (("--to", "hf8"), {16: "beyond", 15: "normal", -22: "normal", -23: "flushed"}),
+        (("--quantize", "mxfp8"), dict.fromkeys((20, 8, -6, -60), "normal")),
+        (("--quantize", "mxfp4"), dict.fromkeys((20, 8, -6, -60), "normal")),
+    ],
+    ids=lambda value: value[1] if isinstance(value, tuple) else "",
+)
+def test_binades_by_what_holds_them(
+    command: Command, tmp_path: Path, words: tuple[str, ...], classes: dict[int, str]
+) -> None:
+    """The greatest binade of E4M3 holds 256 to 448; scales bring any binade into range."""
+    values = np.zeros((1, 32), np.float32)
+    values[0, : len(classes)] = np.ldexp(np.float32(1), list(classes))
+    save_file({"w": values}, tmp_path / "in.safetensors")
+    page = tmp_path / "page.html"
+    assert (
+        command("checkpoint", tmp_path / "in.safetensors", *CHIP, *words, "--html", page).code == 0
+    )
+    bars = re.findall(r'<i class="([a-z]+)"[^>]* data-tip="2\^(-?\d+): 1"', page.read_text())
+    assert {int(exponent): kind for kind, exponent in bars} == classes
 
 
 def test_hif8_is_read_back_only_by_its_name(command: Command, tmp_path: Path) -> None:
