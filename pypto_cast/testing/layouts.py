@@ -14,6 +14,8 @@ _Array = npt.NDArray[Any]
 _CLEARLY: Final = 0.5
 """The share of elements that must be right in another layout, and more than twice as many as in
 their own, for the layout to be named."""
+_MOST_ELEMS: Final = 1 << 22
+"""Of larger dumps no copies are made to look at other layouts."""
 
 
 def _transposed(array: _Array, shape: Shape) -> Iterator[tuple[str, _Array]]:
@@ -45,6 +47,8 @@ def layout_of(array: _Array, shape: Shape, share: Callable[[_Array], float]) -> 
         shape: asked for.
         share: of an array of that shape, the share of elements that are right, from 0 to 1.
     """
+    if array.size > _MOST_ELEMS:
+        return ""
     own = share(array) if array.shape == shape else 0.0
     found = [
         (share(np.ascontiguousarray(moved)), words)

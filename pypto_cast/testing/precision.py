@@ -5,8 +5,10 @@ The standards compare numbers with a tolerance; `possible` says whether a device
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Literal, get_args
@@ -148,6 +150,27 @@ class Acceptance:
         return f"{self.standard}: {'passes' if self.passes else 'fails'}; {self.text}"
 
 
+_OBSERVER: Final[ContextVar[Callable[[int], None] | None]] = ContextVar(
+    "pypto_cast_compared_pieces", default=None
+)
+
+
+@contextlib.contextmanager
+def pieces_observed(observer: Callable[[int], None]) -> Iterator[None]:
+    """Call a function with the elements of each piece that is compared in the body."""
+    token = _OBSERVER.set(observer)
+    try:
+        yield
+    finally:
+        _OBSERVER.reset(token)
+
+
+def _tell_observer(elems: int) -> None:
+    observer = _OBSERVER.get()
+    if observer is not None:
+        observer(elems)
+
+
 def compared(result: Any, golden: Any) -> Comparison:
     """Count last places between a result and a golden, and their errors.
 
@@ -168,6 +191,7 @@ def compared(result: Any, golden: Any) -> Comparison:
         of = slice(start, start + _PIECE_ELEMS)
         same, one, apart = _last_places(a[of], b[of], fmt)
         equal, nans = equal + same, nans + one
+        _tell_observer(apart.size + same + one)
         # The class of d is the next power of two: 1, 2, 3 to 4, 5 to 8.
         exponents, counts = np.unique(
             np.frexp((apart - np.uint64(1)).astype(np.float64))[1], return_counts=True
@@ -225,6 +249,7 @@ def errors_of(result: npt.NDArray[Any], golden: npt.NDArray[Any]) -> Errors:
         mare = max(mare, float(relative.max(initial=0.0)))
         total += float(relative.sum())
         squares += float(np.square(error).sum())
+        _tell_observer(len(ours[start : start + _PIECE_ELEMS]))
         count += error.size
     whole = max(count, 1)
     return Errors(

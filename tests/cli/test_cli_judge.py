@@ -213,3 +213,11 @@ def test_nothing_to_reproduce(command: Command, files: Path) -> None:
     assert not (files / "part.npz").exists()
     beside = ("--golden", files / "right.npy", "--reproduce", files / "part.npz")
     assert "--reproduce cuts the inputs" in command("judge", files / "wrong.npy", *beside).err
+
+
+def test_a_kernel_that_needs_more_memory_is_refused(command: Command, files: Path) -> None:
+    words = ("--kernel", f"{files}/k.py::scaled", "--inputs", files / "in.npz")
+    ran = command("judge", files / "right.npy", *words, "--memory", "10K")
+    assert ran.code == 2
+    assert "the kernel needs 12,288 B at least" in ran.err
+    assert command("judge", files / "right.npy", *words, "--memory", "1M").code == 0

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, cast
 
 import numpy as np
+import numpy.typing as npt
 import typer
+from rich.progress import BarColumn, TextColumn
 
+from pypto_cast.checkpoints.settings import size_named
 from pypto_cast.cli.app import ChipName, Force, Json, NpuOnCpu, ReplaceInstalled
 from pypto_cast.cli.commands.certainty_command import (
     errors_at_lines,
@@ -17,8 +21,8 @@ from pypto_cast.cli.commands.certainty_command import (
     kernel_named,
     saved_arguments,
 )
-from pypto_cast.cli.dump_files import Given, as_dtype, dumped
-from pypto_cast.cli.dump_folders import judged_program, junit, names_a_program
+from pypto_cast.cli.dumped_arrays import Given, as_dtype, dumped
+from pypto_cast.cli.dumped_programs import judged_program, junit, names_a_program
 from pypto_cast.dtypes.names import dtype_named
 from pypto_cast.kernel.certainty import Certainty
 from pypto_cast.kernel.jit import Kernel
@@ -32,7 +36,7 @@ from pypto_cast.report.text_format import printable, shape_named, written
 from pypto_cast.tensors.array_files import check_apart, check_free, new_file
 from pypto_cast.testing.bits import native
 from pypto_cast.testing.judgement import JudgedOutput, judge
-from pypto_cast.testing.precision import STANDARDS, Standard
+from pypto_cast.testing.precision import STANDARDS, Standard, pieces_observed
 from pypto_cast.testing.reproduction import Reproduction, reproduced
 from pypto_cast.upstream.import_alias import as_pypto
 from pypto_cast.upstream.npu_requests import npu_requests
@@ -85,6 +89,10 @@ def run_judge(
             metavar="FILE.npz", help="Write the least part of the inputs that differs; a script."
         ),
     ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Refuse a kernel that needs more, as 8G."),
+    ] = None,
     force: Force = False,
     chip: ChipName = None,
     npu_on_cpu: NpuOnCpu = False,
@@ -127,7 +135,8 @@ def run_judge(
     if kernel is None or inputs is None:
         if output is not None:
             raise ValueError("--output names an output of --kernel")
-        judged = judge(files[0], files[1], truth, standard=asked)
+        with _shown_pieces():
+            judged = judge(files[0], files[1], truth, standard=asked)
     else:
         with (
             as_pypto(replace_installed=replace_installed),
@@ -137,6 +146,7 @@ def run_judge(
         ):
             file, found = kernel_named(kernel)
             arguments, others = saved_arguments(found, inputs)
+            _check_memory(memory, [*arguments, *_arrays(files)])
             with errors_at_lines(file):
                 bounds = found.certainty(*arguments, **others)
             given = [None if each is None else _by_output(each, bounds, output) for each in files]
@@ -168,6 +178,45 @@ def run_judge(
     _write(judged.report, judged.outputs, html, junit_xml, force=force)
     if not judged.passes:
         raise typer.Exit(_FAILS)
+
+
+_OF_INTERVALS: Final = 4
+"""Times an array in memory: values, both ends, and causes and flags as another one."""
+
+
+def _arrays(files: Iterable[Given | None]) -> Iterator[npt.NDArray[Any]]:
+    for each in files:
+        if isinstance(each, Mapping):
+            yield from each.values()
+        elif each is not None:
+            yield each
+
+
+def _check_memory(memory: str | None, arrays: Iterable[npt.NDArray[Any]]) -> None:
+    """Refuse a kernel whose arrays and their intervals alone need more memory than there may be.
+
+    Raises:
+        ValueError: both sizes.
+    """
+    if memory is None:
+        return
+    allowed = size_named(memory, "--memory")
+    needed = _OF_INTERVALS * sum(each.nbytes for each in arrays)
+    if needed > allowed:
+        raise ValueError(
+            f"the kernel needs {needed:,} B at least, for its arrays and their intervals; --memory "
+            f"allows {allowed:,} B. Judge a part of the rows, or --golden without --kernel"
+        )
+
+
+@contextlib.contextmanager
+def _shown_pieces() -> Iterator[None]:
+    """Show the elements that are compared, on a terminal."""
+    columns = (TextColumn("judge"), BarColumn(), TextColumn("{task.completed:,} elements"))
+    with terminal.progress(*columns) as shown:
+        task = shown.add_task("", total=None)
+        with pieces_observed(lambda elems: shown.advance(task, elems)):
+            yield
 
 
 def _tell(result: Path, told: Report, facts: tuple[Fact, ...], *, as_json: bool) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 import pypto_cast.operations as op
-from pypto_cast.cli.dump_files import SUFFIXES, dumped
+from pypto_cast.cli.dumped_arrays import SUFFIXES, dumped
 from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.options.context import options
 from pypto_cast.recording.output_certainty import OutputCertainty
