@@ -150,9 +150,9 @@ if _typing.TYPE_CHECKING:  # entries of `pypto_cast.loading`
     from pypto_cast.routes.chain_checks import check_chain as check_chain
     from pypto_cast.tuning.tune import TunedCast as TunedCast
     from pypto_cast.tuning.tune import tune as tune
+    from pypto_cast.upstream.pass_verify import pass_verify_print as pass_verify_print
+    from pypto_cast.upstream.pass_verify import pass_verify_save as pass_verify_save
     from pypto_cast.upstream.schedule_reader import read_schedule as read_schedule
-    from pypto_cast.upstream.verify import pass_verify_print as pass_verify_print
-    from pypto_cast.upstream.verify import pass_verify_save as pass_verify_save
     from tiling.ranking import Candidate as Candidate
     from tiling.ranking import TuningResult as TuningResult
 

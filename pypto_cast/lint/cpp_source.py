@@ -19,7 +19,11 @@ from simulator.machine.vector_types import VECTOR_TYPES
 from simulator.numbers.formats import Format
 
 _TYPES: Final[Mapping[str, Format]] = {
-    **{row.cpp.rpartition(":")[2]: row.format for row in VECTOR_TYPES.values()},
+    **{
+        row.cpp.rpartition(":")[2]: row.format
+        for row in VECTOR_TYPES.values()
+        if row.cpp is not None
+    },
     **{row.pyasc: row.format for row in VECTOR_TYPES.values() if row.pyasc is not None},
 }
 _CALLS: Final[Mapping[str, DslCast]] = {"Cast": DSL_CASTS["AscendC"], "TCVT": DSL_CASTS["pto-isa"]}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from support.environment.command import Command, command
 
@@ -309,3 +311,19 @@ assert experimental.set_operation_options is set_operation_options
     with pytest.raises(ModuleNotFoundError, match="No module named 'pypto'"):
         exec("import pypto", {})
     assert type(pypto_cast.platform).__name__ == "_PlatformQuery"
+
+
+def test_a_dump_of_the_operations(command: Command, tmp_path: Path) -> None:
+    text = HEAD.replace("    out[:] = ", "    assert x.numpy()[0, 0] == 1\n    out[:] = ")
+    path, folder = program(tmp_path, text + NUMPY), tmp_path / "dump"
+    ran = command("run", "--dump", folder, path)
+    assert (ran.code, ran.out) == (0, "right\n")
+    assert "0 results certain, 64 undecided" in ran.err
+    (line,) = (folder / "index.jsonl").read_text().splitlines()
+    entry = json.loads(line)
+    assert (entry["operation"], entry["line"], entry["kernel"]) == ("cast", 10, "halved")
+    held = [np.load(folder / each["file"]) for each in entry["tensors"]]
+    assert [each.dtype.name for each in held] == ["float32", "float16"]
+    assert all((each == 1).all() for each in held)
+    error = command("run", "--dump", folder, path).error
+    assert error == f"{folder} has files already; a dump needs a folder of its own"

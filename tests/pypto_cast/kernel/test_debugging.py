@@ -112,6 +112,11 @@ def test_numpy_gives_a_copy_under_the_option_and_leaves_every_output_unknown() -
     assert again.undecided == soft.certainty(x, y, s).undecided
 
 
+def refused(tensor: pypto.Tensor) -> None:
+    with pytest.raises(ValueError, match="holds no values here"):
+        tensor.numpy()
+
+
 def test_numpy_reads_what_is_written_by_then() -> None:
     seen = []
 
@@ -119,8 +124,7 @@ def test_numpy_reads_what_is_written_by_then() -> None:
     def kernel(x: ROWS, y: ROWS, s: SUMS) -> None:
         pypto.set_vec_tile_shapes(8, 16)
         local = pypto.tensor([8, 16], pypto.DT_FP32)
-        with pytest.raises(ValueError, match="holds no values here"):
-            local.numpy()
+        refused(local)
         local[:] = x + 1.0
         before = local.numpy()
         local[:] = x + 2.0

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from pypto_cast.call_sites import is_silenced
 from pypto_cast.error import VerifyError
 from pypto_cast.options import context
 from pypto_cast.recording import recording
@@ -83,4 +84,5 @@ def _is_on(cond: Any) -> bool:
     running = recording.current()
     asked = context.current().hints.get("verify_options", {})
     enabled = bool(asked.get("enable_pass_verify", False))
-    return enabled and running is not None and running.executes and bool(cond)
+    is_first = running is not None and running.executes and not is_silenced()
+    return enabled and is_first and bool(cond)
