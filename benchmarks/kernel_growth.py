@@ -1,4 +1,4 @@
-"""How a kernel's time grows along one axis at a time: `python -m benchmarks.kernel_growth`.
+"""The time of a kernel along one axis at a time: `python -m benchmarks.kernel_growth`.
 
 Elements of one addition, operations of a chain on 64 elements, and tiles of a loop over rows, by
 processor time, the best of several calls. `--write` draws docs/pictures/growth_NAME.svg.
