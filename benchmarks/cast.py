@@ -24,7 +24,18 @@ from pypto_cast.dialects.onnx.types import FORMATS
 from pypto_cast.dtypes.data_types import TensorType
 from pypto_cast.options.context import ENGINES, Engine
 from simulator.numbers.convert import codes_of, values_of
-from simulator.numbers.formats import FP16, FP32, INT8, INT32, Codes, FloatFormat, Format
+from simulator.numbers.formats import (
+    E4M3FN,
+    E5M2,
+    FP16,
+    FP32,
+    HF8,
+    INT8,
+    INT32,
+    Codes,
+    FloatFormat,
+    Format,
+)
 from simulator.numbers.rounding import RoundMode
 from tiling.chips import A2_A3, DEFAULT_CHIP
 
@@ -101,6 +112,38 @@ def rows(
             "gbytes_per_s": round(moved / seconds / 1e9, 2),
             **ratios,
         }
+
+
+# --- The small floats of the 950, beside ml_dtypes, torch and en_dtypes ---------------------------
+
+SMALL_FLOATS = (
+    *((FP32, dst) for dst in (E4M3FN, E5M2, HF8)),
+    (FP16, HF8),
+    *((src, FP32) for src in (E4M3FN, E5M2, HF8)),
+)
+
+
+def small_float_rows(elems: int, rounds: int) -> Iterator[Row]:
+    """Measure casts from and to FP8 and HF8; HF8 beside FP8 of ml_dtypes and torch, for want of
+    theirs.
+    """
+    for src, dst in SMALL_FLOATS:
+        values = sample(src, elems)
+        alike = sample(E4M3FN, elems) if src is HF8 else values
+        target = E4M3FN if dst is HF8 else dst
+        with pypto.options(chip="Ascend950PR", vec_tile_shapes=(4096,)):
+            tensor = pypto.tensor(None, dtype_of(src), data=values)
+            seconds, ratios = compared(
+                {
+                    "us": functools.partial(pypto.cast, tensor, dtype_of(dst)),
+                    "ml_dtypes": peers.astype(alike, target),
+                    "torch": peers.torch_to(alike, E4M3FN if src is HF8 else src, target),
+                    "en_dtypes": peers.en_dtypes_cast(values, src, dst),
+                },
+                rounds,
+            )
+        rate = round(elems / seconds / 1e6, 1)
+        yield {"pair": f"{src} -> {dst}", "melems_per_s": rate, **ratios}
 
 
 # --- ONNX Cast, beside torch and onnxruntime ------------------------------------------------------
@@ -235,6 +278,7 @@ def _sized(
 
 TABLES: Final[Mapping[str, Callable[[argparse.Namespace], Iterator[Row]]]] = {
     "pairs": lambda given: rows(given.pair, given.shape, given.tile, given.rounds),
+    "small floats": lambda given: small_float_rows(math.prod(given.shape), given.rounds),
     "onnx": lambda given: onnx_rows(math.prod(given.shape), given.rounds),
     "special values": lambda given: special_rows(given.pair, math.prod(given.shape), given.rounds),
     "small casts": lambda given: small_casts(given.rounds),

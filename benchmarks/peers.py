@@ -14,7 +14,18 @@ import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.dialects.onnx.types import type_of_dtype
-from simulator.numbers.formats import BF16, FP32, FP64, INT64, FloatFormat, Format, IntFormat
+from simulator.numbers.formats import (
+    BF16,
+    E4M3FN,
+    E5M2,
+    FP32,
+    FP64,
+    HF8,
+    INT64,
+    FloatFormat,
+    Format,
+    IntFormat,
+)
 from simulator.numbers.rounding import RoundMode
 
 Array = npt.NDArray[Any]
@@ -104,7 +115,24 @@ def torch_tensor(values: Array) -> Any:
 
     if values.dtype == BF16.dtype:
         return torch.from_numpy(values.view(np.int16)).view(torch.bfloat16)
+    if values.dtype in (E4M3FN.dtype, E5M2.dtype):
+        return torch.from_numpy(values.view(np.uint8)).view(getattr(torch, values.dtype.name))
     return torch.from_numpy(values)
+
+
+def en_dtypes_cast(values: Array, src: Format, dst: Format) -> Peer | None:
+    """en_dtypes' own cast from or to HF8; None without it, or of other formats."""
+    if HF8 not in (src, dst):
+        return None
+    try:
+        import en_dtypes
+    except ImportError:
+        return None
+    hifloat8 = np.dtype(en_dtypes.hifloat8)
+    if dst is HF8:
+        return lambda: values.astype(hifloat8)
+    held = values.view(np.uint8).view(hifloat8)
+    return lambda: held.astype(dst.dtype)
 
 
 def onnxruntime_cast(values: Array, dst: Format) -> Peer | None:

@@ -89,6 +89,13 @@ def test_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
+def test_small_floats_have_peers() -> None:
+    pytest.importorskip("torch")
+    found = {row["pair"]: row for row in benchmark.small_float_rows(4096, 1)}
+    assert list(found) == [f"{src} -> {dst}" for src, dst in benchmark.SMALL_FLOATS]
+    assert all(row[peer] for row in found.values() for peer in ("to_ml_dtypes", "to_torch"))
+
+
 def test_what_runs_before_is_not_timed() -> None:
     now, order = [0.0], []
 
