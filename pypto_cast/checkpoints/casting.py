@@ -8,7 +8,7 @@ import functools
 import math
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,6 +31,8 @@ from pypto_cast.dtypes.names import dtype_named
 from pypto_cast.options.context import current, options
 from pypto_cast.report.text_format import plural
 from simulator.numbers.convert import Conversion
+from simulator.numbers.formats import FP32, FloatFormat, Format
+from tiling.chips import CHIPS, Chip
 from tiling.grid import Shape
 from tiling.plan import MAX_DIMS, MAX_ELEMS, TileShapeError
 
@@ -453,9 +455,13 @@ def _check_targets(choice: Choice) -> None:
             )
     for target in choice.targets:
         if target.dtype.format not in targets:
+            wanted = target.dtype.format
+            chip = _chip_that_casts(formats, wanted) if wanted in formats else None
+            elsewhere = "" if chip is None else f"; --chip {chip} casts to it"
             raise UnsupportedCastError(
                 f"nothing in a checkpoint can be cast to {target.dtype}; casts of {family} that "
                 f"safetensors can store lead to {', '.join(map(format, targets))}"
+                f"{elsewhere}"
             )
 
 
@@ -508,5 +514,23 @@ def _reason(stored: StoredTensor, dst: DataType | None) -> str:
         return f"already {dst.format}"
     family = current().chip.isa
     if src is None or (src.format, dst.format) not in MATRIX[family]:
-        return f"{stored.dtype_in_words} -> {dst.format} is no cast of {family}"
+        way = "" if src is None else _way(src.format, dst.format)
+        return f"{stored.dtype_in_words} -> {dst.format} is no cast of {family}{way}"
     return _out_of_bounds(stored)
+
+
+def _way(src: Format | None, dst: Format | None) -> str:
+    """How a pair comes about that the chip does not cast: on another, or by way of FP32."""
+    chip = _chip_that_casts([src], dst)
+    if chip is not None:
+        return f"; --chip {chip} has it"
+    casts = MATRIX[current().chip.isa]
+    if isinstance(src, FloatFormat) and (src, FP32) in casts and (FP32, dst) in casts:
+        return "; --to fp32 and then --to of its result makes it"
+    return ""
+
+
+def _chip_that_casts(sources: Collection[Format | None], dst: Format | None) -> Chip | None:
+    """The first chip that casts one of the formats to another; None if no chip does."""
+    casting = (c for c in CHIPS.values() if any((src, dst) in MATRIX[c.isa] for src in sources))
+    return next(casting, None)

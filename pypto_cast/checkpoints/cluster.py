@@ -29,7 +29,7 @@ from pypto_cast.checkpoints.settings import Settings, planned_by
 from pypto_cast.checkpoints.sinks import safetensors_sink
 from pypto_cast.checkpoints.stored import Kind
 from pypto_cast.dask_pool import check_code, code_version, dask_pool, require_dask
-from pypto_cast.options.context import options
+from pypto_cast.options.context import current, options
 from pypto_cast.tensors.array_files import new_file
 from pypto_cast.unfinished import BusyOutputError
 
@@ -77,6 +77,7 @@ def cast_on_cluster(
             folder=folder,
             shard_bytes=shard_bytes,
             limits=limits,
+            chip=current().chip.name,
             code=code_version(),
         )
         left = [shard for shard in plan.files if not _report_of(folder, shard).is_file()]
@@ -104,6 +105,7 @@ def write_shard(
     folder: Path,
     shard_bytes: int | None,
     limits: Limits,
+    chip: str,
     code: str,
 ) -> None:
     """Write one file of the output, in any process that has the same code, unless it is there.
@@ -117,6 +119,7 @@ def write_shard(
         folder: where the file goes; its report is beside once the file is whole.
         shard_bytes: as for `planned_files`.
         limits: memory, threads and reports.
+        chip: whose casts they are.
         code: `code_version()` of whoever asks for it.
 
     Raises:
@@ -126,7 +129,7 @@ def write_shard(
     while not _report_of(folder, shard).is_file():
         # A worker that an interrupted run left at this file goes on until the file is whole.
         try:
-            _write_shard(shard, source, settings, folder, shard_bytes, limits)
+            _write_shard(shard, source, settings, folder, shard_bytes, limits, chip)
         except BusyOutputError:
             time.sleep(_POLL_SECONDS)
 
@@ -138,8 +141,9 @@ def _write_shard(
     folder: Path,
     shard_bytes: int | None,
     limits: Limits,
+    chip: str,
 ) -> None:
-    with options():
+    with options(chip=chip):
         work = planned_by(source, settings)
         content = planned_files(work, shard_bytes)[shard]
         names = {item.job.stored.name for item in content.items}
@@ -192,6 +196,7 @@ def _key(work: CheckpointCast, settings: Settings, shard_bytes: int | None, limi
     said = {
         "code": code_version(),
         "settings": dataclasses.asdict(settings),
+        "chip": current().chip.name,
         "shard_bytes": shard_bytes,
         "report": [limits.with_report, limits.with_histogram],
         "files": [[str(f.absolute()), f.stat().st_size, f.stat().st_mtime_ns] for f in files],

@@ -26,6 +26,7 @@ from pypto_cast.checkpoints.settings import Settings, planned_by
 from pypto_cast.dask_pool import code_version
 from pypto_cast.tensors.array_files import new_file
 from pypto_cast.unfinished import BusyOutputError
+from tiling.chips import DEFAULT_CHIP
 
 __all__ = ["command"]  # a fixture
 
@@ -71,6 +72,20 @@ def test_the_same_as_here(command: Command, cluster: Any, source: Path, tmp_path
     assert not kept(tmp_path)
     assert command(*words(source, *more, "--force")).code == 0
     assert {path.name for path in tmp_path.iterdir()} == {"in.safetensors", "here", "there"}
+
+
+def test_workers_cast_for_the_chip_of_the_command(
+    command: Command, cluster: Any, source: Path, tmp_path: Path
+) -> None:
+    """A2/A3, the family of the chip that is there without the option, has no such casts."""
+    of_950 = ("checkpoint", source, "--shard-size", "1MB", "--chip", "Ascend950PR", "--json")
+    there = ("--scheduler", cluster.scheduler_address, "-o")
+    for more in (("--to", "hf8"), ("--quantize", "mxfp4")):
+        here = command(*of_950, *more, "-o", tmp_path / f"{more[1]} here").json
+        ran = command(*of_950, *more, *there, tmp_path / f"{more[1]} there")
+        assert ran.code == 0, ran.err
+        assert same(tmp_path / f"{more[1]} here", tmp_path / f"{more[1]} there")
+        assert ran.json["tensors"] == here["tensors"]
 
 
 def test_an_interrupted_run_goes_on(
@@ -124,6 +139,7 @@ def test_a_file_that_another_worker_still_writes_is_waited_for(
             folder=folder,
             shard_bytes=1 << 20,
             limits=Limits(),
+            chip=DEFAULT_CHIP.name,
             code=code_version(),
         )
 

@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from safetensors import safe_open
@@ -318,6 +319,31 @@ def test_a_family_without_the_casts_names_one_that_has_them(
     save_file({"w": np.ones((2, 32), np.float32)}, tmp_path / "in.safetensors")
     error = command("checkpoint", tmp_path / "in.safetensors", "--quantize", codes).error
     assert "which A2/A3 has not; --chip Ascend950PR has it" in error
+
+
+def test_a_pair_that_is_no_cast_names_a_way(command: Command, tmp_path: Path) -> None:
+    """Another chip, or by way of FP32, which holds all of a narrower float; else none."""
+    tensors = {
+        "bf16": np.ones(2, ml_dtypes.bfloat16),
+        "e5m2": np.ones(2, ml_dtypes.float8_e5m2),
+        "i64": np.ones(2, np.int64),
+    }
+    save_file(tensors, tmp_path / "in.safetensors")
+    words = ("checkpoint", tmp_path / "in.safetensors", "--json", "--to")
+    why = {
+        row["name"]: row["unchanged"] for row in command(*words, "fp8e4m3", *CHIP).json["tensors"]
+    }
+    by_fp32 = "is no cast of 950; --to fp32 and then --to of its result makes it"
+    assert why == {
+        "bf16": f"BF16 -> E4M3FN {by_fp32}",
+        "e5m2": f"F8_E5M2 -> E4M3FN {by_fp32}",
+        "i64": "INT64 -> E4M3FN is no cast of 950",
+    }
+    why = {row["name"]: row["unchanged"] for row in command(*words, "fp32").json["tensors"]}
+    assert why["e5m2"] == "F8_E5M2 -> FP32 is no cast of A2/A3; --chip Ascend950PR has it"
+    error = command(*words, "hf8").error
+    assert "nothing in a checkpoint can be cast to DT_HF8" in error
+    assert error.endswith("; --chip Ascend950PR casts to it")
 
 
 def test_shapes_that_have_no_whole_groups_stay(command: Command, tmp_path: Path) -> None:
