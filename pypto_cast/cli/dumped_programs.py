@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 import numpy.typing as npt
@@ -298,8 +299,6 @@ def judged_program(result: Path, golden: Path | None, standard: Standard) -> Jud
 
 def junit(outputs: tuple[JudgedOutput, ...]) -> Iterator[str]:
     """The lines of a JUnit document: a test case for each output."""
-    from xml.sax.saxutils import escape, quoteattr
-
     failed = sum(not each.passes for each in outputs)
     yield '<?xml version="1.0" encoding="utf-8"?>'
     yield f'<testsuite name="judge" tests="{len(outputs)}" failures="{failed}">'

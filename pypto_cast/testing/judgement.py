@@ -133,7 +133,7 @@ class Judgement:
         lines = [line for each in self.outputs for line in each.lines()]
         for label, found in (("", self.explanations), ("golden: ", self.golden_explanations)):
             if label and found and found[0].explained == found[0].of:
-                lines.append(f"the golden cannot come from a device; it takes {found[0].cause}")
+                lines.append(f"the golden cannot come from a device; it {_said_of(found[0])}")
             for place, each in enumerate(found[:_BEST]):
                 lines += [f"{label}{'next best: ' if place else ''}{each}", *each.example]
         return "\n".join(lines)
@@ -201,6 +201,22 @@ class Judgement:
 
     def _repr_html_(self) -> str:
         return notebook_html(self.report)
+
+
+_ROUNDS: Final[Mapping[str, str]] = {
+    "CAST_RINT": "rounds ties to even",
+    "CAST_ROUND": "rounds ties away",
+    "CAST_FLOOR": "rounds down",
+    "CAST_CEIL": "rounds up",
+    "CAST_TRUNC": "cuts toward zero",
+    "CAST_ODD": "rounds to odd",
+}
+"""Round modes in words, by their names at the beginning of a hypothesis."""
+
+
+def _said_of(best: Explanation) -> str:
+    mode, _, _ = best.hypotheses[0].partition(" ")
+    return f"{_ROUNDS.get(mode, 'is explained')} ({best.cause})"
 
 
 def _row(each: JudgedOutput) -> tuple[object, ...]:

@@ -34,6 +34,15 @@ def halves(x: M, y: B):
 """
 
 
+TWO = """
+@pypto.frontend.jit
+def both(x: M, y: M, z: B):
+    pypto.set_vec_tile_shapes(4, 16)
+    y[0:] = x * 2.0
+    z[0:] = pypto.cast(x, pypto.DT_BF16, mode=pypto.CAST_TRUNC)
+"""
+
+
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
     (tmp_path / "k.py").write_text(KERNEL)
@@ -221,3 +230,20 @@ def test_a_kernel_that_needs_more_memory_is_refused(command: Command, files: Pat
     assert ran.code == 2
     assert "the kernel needs 12,288 B at least" in ran.err
     assert command("judge", files / "right.npy", *words, "--memory", "1M").code == 0
+
+
+def test_outputs_in_files_of_their_own(command: Command, files: Path) -> None:
+    (files / "two.py").write_text(KERNEL + TWO)
+    with np.load(files / "in.npz") as held:
+        x = held["x"]
+    np.save(files / "y.npy", x * np.float32(2))
+    np.save(files / "z.npy", (x.view(np.uint32) >> np.uint32(16)).astype(np.uint16))
+    words = ("--kernel", f"{files}/two.py::both", "--inputs", files / "in.npz", "--output", "y")
+    more = ("--output", f"z={files}/z.npy")
+    ran = command("judge", files / "y.npy", *words, *more)
+    assert (ran.code, ran.err) == (0, "")
+    assert "z: a device may give all 256 elements" in ran.out
+    for wrong in ("z=", "z"):
+        ran = command("judge", files / "y.npy", *words, "--output", wrong)
+        assert ran.code == 2
+        assert "--output takes one NAME" in ran.err

@@ -61,7 +61,10 @@ def run_judge(
         Path | None, typer.Option(metavar="FILE.npz", help="The kernel's inputs, by name.")
     ] = None,
     output: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The output that RESULT is; else by name.")
+        list[str] | None,
+        typer.Option(
+            metavar="NAME[=FILE]", help="The output that RESULT is; more outputs, each in a file."
+        ),
     ] = None,
     standard: Annotated[
         str, typer.Option(metavar="NAME", help=f"One of {', '.join(STANDARDS)}.")
@@ -133,7 +136,7 @@ def run_judge(
     truth = None if precise is None else dumped(precise)
     asked = cast(Standard, standard)
     if kernel is None or inputs is None:
-        if output is not None:
+        if output:
             raise ValueError("--output names an output of --kernel")
         with _shown_pieces():
             judged = judge(files[0], files[1], truth, standard=asked)
@@ -149,7 +152,11 @@ def run_judge(
             _check_memory(memory, [*arguments, *_arrays(files)])
             with errors_at_lines(file):
                 bounds = found.certainty(*arguments, **others)
-            given = [None if each is None else _by_output(each, bounds, output) for each in files]
+            name, more = _outputs_named(output or ())
+            given = [None if each is None else _by_output(each, bounds, name) for each in files]
+            if given[0] is not None:
+                for key, path in more.items():
+                    given[0] |= _by_output(dumped(path, named, extents), bounds, key)
             judged = judge(
                 given[0],
                 given[1],
@@ -264,6 +271,25 @@ def _reproduced(
             return kernel.certainty(*part.values(), **others)
 
     return reproduced(run, inputs, bounds, arrays)
+
+
+def _outputs_named(words: Iterable[str]) -> tuple[str | None, dict[str, Path]]:
+    """The name of the first result, and the files of other outputs.
+
+    Raises:
+        ValueError: two names for one result, or a name without a file after an equals sign.
+    """
+    names: list[str] = []
+    more: dict[str, Path] = {}
+    for word in words:
+        name, is_file, path = word.partition("=")
+        if is_file and path:
+            more[name] = Path(path)
+        elif is_file or names:
+            raise ValueError(f"--output takes one NAME, and NAME=FILE for others; got {word!r}")
+        else:
+            names.append(name)
+    return (names[0] if names else None), more
 
 
 def _by_output(given: Given, bounds: Certainty, name: str | None) -> dict[str, Any]:

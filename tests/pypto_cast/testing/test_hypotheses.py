@@ -122,6 +122,8 @@ def test_a_golden_with_a_mistake_is_named_as_the_golden() -> None:
     wanted = f"CAST_TRUNC at test_hypotheses.py:{BYTES}"
     assert found.golden_explanations[0].hypotheses == (wanted,)
     assert f"golden: {wanted} explains" in str(found)
+    told = f"the golden cannot come from a device; it cuts toward zero ({wanted})"
+    assert told in str(found)
 
 
 def test_casts_are_as_written_again_afterwards() -> None:
