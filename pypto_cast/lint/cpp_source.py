@@ -29,6 +29,8 @@ _TYPES: Final[Mapping[str, Format]] = {
 _CALLS: Final[Mapping[str, DslCast]] = {"Cast": DSL_CASTS["AscendC"], "TCVT": DSL_CASTS["pto-isa"]}
 _MOST_CALL: Final = 2000
 """Characters of a call that are read."""
+_MOST_DEPTH: Final = 8
+"""Brackets within each other in a call that is read."""
 _BLANK: Final = re.compile(
     r"//[^\n]*|/\*.*?(?:\*/|\Z)|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.){1,8}'", re.S
 )
@@ -138,6 +140,8 @@ def _split(text: str) -> Iterator[str]:
     for place, character in enumerate(text):
         if character in "([{":
             depth += 1
+            if depth > _MOST_DEPTH:
+                return
         elif character in ")]}":
             if depth == 0:
                 yield text[begin:place]

@@ -19,7 +19,7 @@ from tiling.input_files import regular
 
 _PYTHON: Final = frozenset({".py", ".pyi"})
 _CPP: Final = frozenset({".cpp", ".cc", ".cxx", ".cce", ".asc", ".h", ".hpp"})
-_MOST_SOURCE_BYTES: Final = 1 << 22
+_MOST_SOURCE_BYTES: Final = 1 << 20
 """A longer source is refused: its syntax tree would take gigabytes."""
 _IGNORE: Final = re.compile(r"(?:#|//)\s*pypto-cast:\s*ignore(?:\[([\w\s,]*)\])?")
 
@@ -34,7 +34,7 @@ def lint(paths: Iterable[Path], settings: LintSettings | None = None) -> list[Fi
 
     Raises:
         OSError: a path cannot be read.
-        ValueError: a file is no Python, no UTF-8, larger than 4 MiB, or neither Python nor C++ by
+        ValueError: a file is no Python, no UTF-8, larger than 1 MiB, or neither Python nor C++ by
             its name; the text names it. Nothing is returned of the others then.
     """
     asked = settings or LintSettings()

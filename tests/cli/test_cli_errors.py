@@ -19,9 +19,9 @@ __all__ = ["command", "npy"]  # fixtures
 
 # fmt: off
 COMMANDS = [
-    "cast", "checkpoint", "diff", "judge", "matrix", "operations", "explain", "compare", "route",
-    "trace", "tune", "sweep", "verify", "run", "certainty", "compile", "schedule", "check-schedule",
-    "device-check", "facts",
+    "cast", "checkpoint", "diff", "judge", "lint", "matrix", "operations", "explain", "compare",
+    "route", "trace", "tune", "sweep", "verify", "run", "certainty", "compile", "schedule",
+    "check-schedule", "device-check", "facts",
 ]
 # fmt: on
 

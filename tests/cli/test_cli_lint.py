@@ -61,6 +61,12 @@ def test_json(command: Command, folder: Path) -> None:
     }
 
 
+def test_json_by_its_flag(command: Command, folder: Path) -> None:
+    assert command("lint", "k.py", "--json").out == command("lint", "k.py", "--format", "json").out
+    error = command("lint", "k.py", "--json", "--format", "sarif").error
+    assert error == "--json is --format json; give it or --format sarif"
+
+
 def test_sarif(command: Command, folder: Path) -> None:
     (folder / "k.py").rename(folder / "a b%.py")
     document = command("lint", "a b%.py", "--format", "sarif").json
@@ -185,7 +191,7 @@ HOSTILE = {
     "deep.py": (b"(" * 5000, r"deep\.py.*(nested|too many).*"),
     "sum.py": (b"x = " + b"+".join([b"a"] * 50000), r"sum\.py: it is nested too deeply to be read"),
     "dots.py": (b"x" + b".a" * 50000, r"dots\.py: it is nested too deeply to be read"),
-    "large.py": (b"#" * (1 << 22) + b"\n", r"large\.py has 4,194,305 B, more than .*"),
+    "large.py": (b"#" * (1 << 20) + b"\n", r"large\.py has 1,048,577 B, more than .*"),
     "notes.txt": (b"x", r"notes\.txt is neither Python nor C\+\+ by its name; .*"),
 }
 

@@ -8,6 +8,7 @@ from typing import Annotated, Final
 
 import typer
 
+from pypto_cast.cli.app import Json
 from pypto_cast.lint.findings import OUTPUT_FORMATS
 from pypto_cast.lint.lint_settings import read_settings
 from pypto_cast.lint.linting import lint
@@ -26,6 +27,7 @@ def run_lint(
         Path | None,
         typer.Option(metavar="FILE", help="Findings of --format json that are not shown."),
     ] = None,
+    json: Json = False,
 ) -> None:
     """Find casts, sums and tiles that often go wrong; nothing is run.
 
@@ -34,6 +36,9 @@ def run_lint(
     """
     if output not in OUTPUT_FORMATS:
         raise ValueError(f"--format is one of {', '.join(OUTPUT_FORMATS)}, not {output!r}")
+    if json and output not in ("text", "json"):
+        raise ValueError(f"--json is --format json; give it or --format {output}")
+    output = "json" if json else output
     settings = read_settings(Path.cwd())
     if baseline is not None:
         settings = dataclasses.replace(settings, baseline=baseline)
