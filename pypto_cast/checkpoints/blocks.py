@@ -36,6 +36,7 @@ from pypto_cast.checkpoints.stored import DTYPES
 from pypto_cast.dtypes.data_types import numpy_dtype
 from pypto_cast.options.context import Options, current
 from simulator import corrections
+from simulator.numbers.convert import in_numpy
 from simulator.numbers.formats import Format
 
 DEFAULT_MEMORY_BYTES: Final = 256 << 20
@@ -301,7 +302,7 @@ def _caster(job: Job, limits: Limits, context: Options) -> _Act:
                 name=job.stored.name,
             )
         if limits.with_histogram:
-            histogram = exponents(codes.view(source_dtype))
+            histogram = exponents(in_numpy(codes.view(source_dtype), src))
         return file_bytes(result), Outcome(job=job, report=report, histogram=histogram)
 
     return act

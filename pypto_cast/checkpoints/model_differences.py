@@ -22,6 +22,8 @@ from pypto_cast.report.report import Column, Report, Table, plain, said
 from pypto_cast.report.text_format import plural, printable
 from simulator.arithmetic.total_order import codes_between, is_nan
 from simulator.numbers import elementwise, float_environment
+from simulator.numbers.convert import in_numpy
+from simulator.numbers.formats import Format
 from tiling.grid import Shape
 
 _BLOCK_ELEMS: Final = 1 << 18
@@ -204,34 +206,43 @@ class _Count:
         """Remember the largest distance, and an element that has it."""
         assert self._dtype is not None
         assert self._dtype.format is not None
-        distances = codes_between(before, after, self._dtype.format)
+        fmt = self._dtype.format
+        distances = codes_between(before, after, fmt)
         distances[nan] = 0
         worst = int(distances.argmax())
         if self.element is None or int(distances[worst]) > (self.ulp_max or 0):
             self.ulp_max = int(distances[worst])
-            self.element = _element(before, after, worst, int(places[worst]), self._shape)
+            self.element = _element(before, after, worst, int(places[worst]), self._shape, fmt)
 
 
-def _element(before: Codes, after: Codes, here: int, position: int, shape: Shape) -> ElementPair:
+def _element(
+    before: Codes, after: Codes, here: int, position: int, shape: Shape, fmt: Format
+) -> ElementPair:
     index = tuple(int(i) for i in np.unravel_index(position, shape))
-    codes = tuple(int(x[here : here + 1].view(f"u{x.itemsize}")[0]) for x in (before, after))
-    return ElementPair(
-        index=index,
-        values=(float(before[here]), float(after[here])),
-        codes=(codes[0], codes[1]),
-    )
+    pair = before[here : here + 1], after[here : here + 1]
+    codes = tuple(int(x.view(f"u{x.itemsize}")[0]) for x in pair)
+    values = tuple(float(in_numpy(x, fmt)[0]) for x in pair)
+    return ElementPair(index=index, values=(values[0], values[1]), codes=(codes[0], codes[1]))
 
 
 def _cast_between(
     one: StoredTensor, other: StoredTensor, first: Reader, second: Reader
 ) -> CastFound | None:
-    """The cast of one side that explains the other best; None if no cast leads there."""
+    """The cast of one side that explains the other best; None if no chip casts them.
+
+    It is one of the context's chip, or else of another family.
+    """
     best: CastFound | None = None
     for result, source, target in (("B", one, other), ("A", other, one)):
         src, dst = DTYPES.get(source.dtype), DTYPES.get(target.dtype)
-        if src is None or dst is None or (src.format, dst.format) not in MATRIX[current().chip.isa]:
+        if src is None or dst is None:
             continue
-        found = [_Explained(source, src, dst, mode) for mode in _modes(src, dst)]
+        pair = src.format, dst.format
+        having = (isa for isa in (current().chip.isa, *MATRIX) if pair in MATRIX[isa])
+        if (family := next(having, None)) is None:
+            continue
+        modes = _modes(src, dst, family)
+        found = [_Explained(source, src, dst, mode, family) for mode in modes]
         for start, (before, after) in _blocks(one, other, first, second):
             held = (before, after) if result == "B" else (after, before)
             for explained in found:
@@ -244,9 +255,9 @@ def _cast_between(
     return best
 
 
-def _modes(src: DataType, dst: DataType) -> list[CastMode]:
+def _modes(src: DataType, dst: DataType, family: str) -> list[CastMode]:
     """The modes of a pair, its default first; NONE where nothing is rounded."""
-    rule = MATRIX[current().chip.isa][known_formats(src, dst)]
+    rule = MATRIX[family][known_formats(src, dst)]
     named = [mode for mode in CastMode if mode.round_mode in rule.modes]
     named.sort(key=lambda mode: mode.round_mode is not rule.default)
     return named or [CastMode.CAST_NONE]
@@ -255,9 +266,11 @@ def _modes(src: DataType, dst: DataType) -> list[CastMode]:
 class _Explained(_Count):
     """Counts elements of one side that a cast of the other one does not give."""
 
-    def __init__(self, source: StoredTensor, src: DataType, dst: DataType, mode: CastMode) -> None:
+    def __init__(
+        self, source: StoredTensor, src: DataType, dst: DataType, mode: CastMode, family: str
+    ) -> None:
         super().__init__(source, dst)
-        resolution = resolve_cast(src, dst, mode, SaturationMode.ON)
+        resolution = resolve_cast(src, dst, mode, SaturationMode.ON, family=family)
         steps = conversions_of(resolution, current().controls)
         self._kernel = elementwise.loop(steps)
         self.mode = mode
@@ -277,8 +290,10 @@ class _Explained(_Count):
         """Remember the first element that is no NaN on both sides."""
         real = np.flatnonzero(~nan)
         if real.size and self.element is None:
-            here = int(real[0])
-            self.element = _element(before, after, here, int(places[here]), self._shape)
+            assert self._dtype is not None
+            assert self._dtype.format is not None
+            here, fmt = int(real[0]), self._dtype.format
+            self.element = _element(before, after, here, int(places[here]), self._shape, fmt)
 
 
 def differences_report(first: Path, second: Path, found: Sequence[TensorDifference]) -> Report:
@@ -334,7 +349,7 @@ def _in_words(one: TensorDifference) -> str:
     if one.cast is not None:
         return _cast_in_words(one.cast)
     if one.differing is None:
-        return f"no cast of {current().chip.isa} leads from one to the other"
+        return f"no cast of {' or '.join(MATRIX)} leads from one to the other"
     if not one.differing:
         return "equal"
     words = f"{plural(one.differing, 'code')} differ" if one.differing > 1 else "1 code differs"

@@ -32,6 +32,7 @@ from pypto_cast.checkpoints.code_formats import (
 from pypto_cast.checkpoints.stored import DTYPES, StoredTensor
 from pypto_cast.report.text_format import plural
 from simulator import arithmetic
+from simulator.numbers.convert import in_numpy
 from simulator.numbers.formats import FP32, FloatFormat, IntFormat
 from tiling.grid import Shape
 
@@ -302,8 +303,8 @@ def restored(codes: npt.NDArray[Any], scales: Scales) -> Floats:
 
 def widened(stored: StoredTensor, values: npt.NDArray[np.generic]) -> Floats:
     """Values of a float format in FP32, which holds all of them."""
-    fmt = DTYPES[stored.dtype].format
-    return values.view(fmt.dtype if fmt is not None else values.dtype).astype(np.float32)
+    fmt = DTYPES[stored.dtype].number_format
+    return in_numpy(values.view(fmt.dtype), fmt).astype(np.float32)
 
 
 def _usable(extent: npt.NDArray[Any], codes: float) -> Floats:

@@ -97,7 +97,7 @@ def test_what_cannot_be_compared(command: Command, tmp_path: Path) -> None:
     assert ran.code == 1
     assert {row["name"]: row["found"] for row in ran.json["tensors"]} == {
         "shape": "the shapes differ",
-        "dtype": "no cast of A2/A3 leads from one to the other",
+        "dtype": "no cast of A2/A3 or 950 leads from one to the other",
         "mine": "only in A",
         "theirs": "only in B",
         "wide": "1 code differs",

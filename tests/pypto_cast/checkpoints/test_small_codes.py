@@ -260,6 +260,45 @@ def test_hif8_is_read_back_only_by_its_name(command: Command, tmp_path: Path) ->
     assert command(*plain).json["tensors"][0]["src"] == "UINT8"
 
 
+def hif8(path: Path, codes: list[int]) -> None:
+    save_file({"w": np.uint8([codes])}, path, metadata={"pypto_cast.dtypes": '{"w": "HF8"}'})
+
+
+def test_hif8_as_a_source_of_codes_and_of_pages(command: Command, tmp_path: Path) -> None:
+    """0x08 is 1 and 0x10 is 2, as arXiv 2409.16626 has them."""
+    hif8(tmp_path / "in.safetensors", [0x08] * 31 + [0x10])
+    words = ("checkpoint", tmp_path / "in.safetensors", *CHIP)
+    output = ("--quantize", "int8", "-o", tmp_path / "out.safetensors")
+    assert command(*words, *output).code == 0
+    found = load_file(tmp_path / "out.safetensors")
+    assert found["w_scale"] == np.float32(2) / np.float32(127)
+    assert found["w"].tolist() == [[64] * 31 + [127]]
+    page = tmp_path / "page.html"
+    assert command(*words, "--to", "fp32", "--html", page).code == 0
+    assert 'data-tip="2^0: 31"' in page.read_text()
+    assert 'data-tip="2^1: 1"' in page.read_text()
+
+
+def test_hif8_that_differs(command: Command, tmp_path: Path) -> None:
+    hif8(tmp_path / "a.safetensors", [0x08, 0x10])
+    hif8(tmp_path / "b.safetensors", [0x08, 0x11])
+    ran = command("diff", tmp_path / "a.safetensors", tmp_path / "b.safetensors")
+    assert "1 code differs; at most 1 ulp, at [0, 1]: 2 = 0x10 and 2.25 = 0x11" in ran.out
+
+
+@pytest.mark.parametrize("to", ["fp8e4m3", "fp8e5m2", "hf8"])
+def test_differences_know_casts_of_another_family(
+    command: Command, tmp_path: Path, to: str
+) -> None:
+    save_file({"w": np.float32([[0.3, 1.7, 5]])}, tmp_path / "in.safetensors")
+    output = tmp_path / "out.safetensors"
+    words = ("checkpoint", tmp_path / "in.safetensors", *CHIP, "--to", to, "-o", output)
+    assert command(*words).code == 0
+    ran = command("diff", tmp_path / "in.safetensors", output)
+    assert ran.code == 0
+    assert "B is A cast" in ran.out
+
+
 @pytest.mark.parametrize(
     ("dtypes", "told"),
     [
