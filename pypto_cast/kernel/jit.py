@@ -48,8 +48,8 @@ from pypto_cast.loading import entry
 from pypto_cast.options.context import Scope, Settings, current, options, running_on
 from pypto_cast.options.hints import GROUPS, check_jit_option
 from pypto_cast.recording import recording, steps, tally
+from pypto_cast.recording.causes import is_watched
 from pypto_cast.recording.recording import Recording
-from pypto_cast.recording.suppositions import is_watched
 from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.unfinished import held_back
 from pypto_cast.unsupported import UpstreamRefusalError, tolerate

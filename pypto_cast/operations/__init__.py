@@ -21,8 +21,8 @@ from pypto_cast.operations import (
 from pypto_cast.operations.cube import convolution, matrix_functions
 from pypto_cast.operations.indexed import additions, gathering, scattering, sorting
 from pypto_cast.operations.operation_rows import NO_METHOD_HAS, ROWS
+from pypto_cast.recording.causes import supposable
 from pypto_cast.recording.recording import recorded
-from pypto_cast.recording.suppositions import supposable
 from pypto_cast.tensors.operators import register_methods
 
 GROUPS: Final = (

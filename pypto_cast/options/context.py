@@ -30,6 +30,9 @@ from pypto_cast.options.hints import (
     Hints,
     by_name,
     check_ranges,
+    checked_choice,
+    checked_count,
+    checked_flag,
     merged,
 )
 from pypto_cast.options.releases import RELEASE_NAMES, RELEASES, Release, ReleaseName
@@ -434,8 +437,7 @@ def options(
         strict: a mode that the pair lacks, a tile that is not aligned, and code that upstream
             refuses, are errors.
         inf_nan_mode: False saturates FP16 and BF16 results, and FP8 and HF8 on the 950.
-        fp8_nan, int_saturation, cast_saturation, global_saturation: control bits of the 950, True
-            or False.
+        fp8_nan, int_saturation, cast_saturation, global_saturation: control bits of the 950.
         readings: values by name, of results of the 950 that public texts give differently, such as
             {"nan-e2m1": "max"}; a reading that is not named keeps its value.
         chip: the vendor's name, such as "Ascend910B1".
@@ -457,9 +459,8 @@ def options(
         schedule: of `pypto.read_schedule`; needs fidelity="instructions".
         name: upstream's name of the scope.
         codegen_options, host_options, pass_options, runtime_options, verify_options,
-            operation_options, debug_options: upstream's dicts; they tell its compiler and runtime
-            how to go about it, and no bit depends on them. `get_pass_options` and its kin read
-            them.
+            operation_options, debug_options: upstream's dicts for its compiler and runtime, on
+            which no bit depends. `get_pass_options` and its kin read them.
         landing: the former name of `copy_completion`.
         cube_tile_shapes: [m, k, n] or [m, k, n, enable_split_k]; conv_tile_shapes: [tile_l1_info]
             or with tile_l0_info and set_l0_tile; matrix_size: [m, k, n]; likewise.
@@ -560,33 +561,6 @@ def _set_tile(name: str, shapes: object) -> tuple[int, ...]:
     return _checked_tile(shapes) if len(shapes) else ()
 
 
-def _flag(name: str, flag: object) -> bool:
-    if not isinstance(flag, bool):
-        raise TypeError(f"option {name} must be True or False, not {flag!r}")
-    return flag
-
-
-def _one_of(*known: str) -> Callable[[str, object], object]:
-    def check(name: str, choice: object) -> object:
-        if choice not in known:
-            raise ValueError(f"option {name} must be one of {known}, not {choice!r}")
-        return choice
-
-    return check
-
-
-def _count_from(least: int, most: int | None = None) -> Callable[[str, object], int]:
-    def check(name: str, count: object) -> int:
-        if isinstance(count, bool) or not isinstance(count, int):
-            raise TypeError(f"option {name} must be an int, not {count!r}")
-        if count < least or (most is not None and count > most):
-            wanted = f"{least} or more" if most is None else f"{least} to {most}"
-            raise ValueError(f"option {name} must be {wanted}, not {count}")
-        return count
-
-    return check
-
-
 def _assumptions(name: str, assume: object) -> tuple[str, ...]:
     if isinstance(assume, str) or not isinstance(assume, Sequence):
         raise TypeError(f"option {name} must be a list of names, not {assume!r}")
@@ -610,18 +584,18 @@ def _followed(facts: object) -> MeasuredDevice | None:
 
 _CHECKS: Final[Mapping[str, Callable[[str, Any], object]]] = {
     "vec_tile_shapes": _set_tile,
-    **dict.fromkeys(("strict", "inf_nan_mode", "exact", "inspect", *_CONTROL_BITS), _flag),
+    **dict.fromkeys(("strict", "inf_nan_mode", "exact", "inspect", *_CONTROL_BITS), checked_flag),
     "chip": lambda _, chip: chip_named(chip),
-    "fidelity": _one_of(*FIDELITIES),
-    "copy_completion": _one_of(*COPY_COMPLETIONS),
-    "threads": _count_from(1, MAX_THREADS),
-    **dict.fromkeys(("kept_bytes", "simt_bytes"), _count_from(0)),
-    "engine": _one_of(*ENGINES),
-    "trust": _one_of(*get_args(TrustName)),
+    "fidelity": checked_choice(*FIDELITIES),
+    "copy_completion": checked_choice(*COPY_COMPLETIONS),
+    "threads": checked_count(1, MAX_THREADS),
+    **dict.fromkeys(("kept_bytes", "simt_bytes"), checked_count(0)),
+    "engine": checked_choice(*ENGINES),
+    "trust": checked_choice(*get_args(TrustName)),
     "assume": _assumptions,
-    "auto_cast": _one_of(*get_args(AutoCast)),
-    "release": _one_of(*RELEASE_NAMES),
+    "auto_cast": checked_choice(*get_args(AutoCast)),
+    "release": checked_choice(*RELEASE_NAMES),
     "schedule": _schedule,
-    "satmode": _one_of(*get_args(SatmodeName)),
+    "satmode": checked_choice(*get_args(SatmodeName)),
 }
 """By option, its value as it is kept; each raises for other values."""

@@ -447,3 +447,45 @@ def check_jit_option(name: str, value: Any) -> None:
     if name in _OF_COMPILER and value:
         about = "it tells upstream's compiler how to build and keep its graph"
         warn_of_ignored(f"jit: {name}={value!r}", about)
+
+
+# --- Checks of options of this project --------------------------------------------------------
+
+
+def checked_flag(name: str, flag: object) -> bool:
+    """The value of an option that is True or False.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    if not isinstance(flag, bool):
+        raise TypeError(f"option {name} must be True or False, not {flag!r}")
+    return flag
+
+
+def checked_choice(*known: str) -> Callable[[str, object], object]:
+    """The check of an option that is one of some words, which raises ValueError for others."""
+
+    def check(name: str, choice: object) -> object:
+        if choice not in known:
+            raise ValueError(f"option {name} must be one of {known}, not {choice!r}")
+        return choice
+
+    return check
+
+
+def checked_count(least: int, most: int | None = None) -> Callable[[str, object], int]:
+    """The check of an option that is an int within bounds.
+
+    It raises TypeError for what is no int, and ValueError out of the bounds.
+    """
+
+    def check(name: str, count: object) -> int:
+        if isinstance(count, bool) or not isinstance(count, int):
+            raise TypeError(f"option {name} must be an int, not {count!r}")
+        if count < least or (most is not None and count > most):
+            wanted = f"{least} or more" if most is None else f"{least} to {most}"
+            raise ValueError(f"option {name} must be {wanted}, not {count}")
+        return count
+
+    return check

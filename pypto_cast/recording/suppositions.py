@@ -13,12 +13,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Final, ParamSpec, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from pypto_cast.call_sites import Place, caller
 from pypto_cast.dtypes.data_types import DataType
+from pypto_cast.recording.causes import SUPPOSED
 
-_Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
 
@@ -122,19 +122,6 @@ class Watch:
 _WATCH: Final[ContextVar[Watch | None]] = ContextVar("pypto_cast_suppositions", default=None)
 
 
-def supposable(operation: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-    """An operation whose calls can be taken otherwise."""
-
-    @functools.wraps(operation)
-    def call(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
-        watch = _WATCH.get()
-        if watch is None:
-            return operation(*arguments, **named)
-        return _watched(watch, operation, *arguments, **named)
-
-    return call
-
-
 def _watched(
     watch: Watch, operation: Callable[..., _Result], *arguments: Any, **named: Any
 ) -> _Result:
@@ -167,11 +154,6 @@ def _watched(
     return result
 
 
-def is_watched() -> bool:
-    """True where the calls of a run are kept or taken otherwise; only intervals are of use then."""
-    return _WATCH.get() is not None
-
-
 @contextlib.contextmanager
 def supposing(*suppositions: Supposition, keeps_altered: bool = False) -> Iterator[Watch]:
     """Take calls otherwise in the body of a `with` statement, besides those around it.
@@ -187,11 +169,12 @@ def supposing(*suppositions: Supposition, keeps_altered: bool = False) -> Iterat
         suppositions=(*suppositions, *(() if around is None else around.suppositions)),
         altered=[] if keeps_altered else None if around is None else around.altered,
     )
-    token = _WATCH.set(watch)
+    token, hook = _WATCH.set(watch), SUPPOSED.set(functools.partial(_watched, watch))
     try:
         yield watch
     finally:
         _WATCH.reset(token)
+        SUPPOSED.reset(hook)
 
 
 def _is_tensor(value: object) -> bool:
