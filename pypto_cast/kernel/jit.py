@@ -69,9 +69,7 @@ _NO_RETURN = "Return statements are not allowed: a kernel writes its outputs in 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JitOptions:
-    """Upstream's options of a kernel. `run_mode` counts here; the others tell upstream's compiler
-    and runtime how to go about it, and no bit depends on them.
-    """
+    """Upstream's options of a kernel. `run_mode` counts here, and no bit depends on the others."""
 
     host_options: Settings | None = None
     codegen_options: Settings | None = None

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from pypto_cast.recording import recording
-from pypto_cast.recording.steps import WatchedCall, watching
+from pypto_cast.recording.steps import CallSite, WatchedCall, watching
 from pypto_cast.tensors.tensor import Tensor
 
 INDEX: Final = "index.jsonl"
@@ -44,7 +44,7 @@ class OperationDump:
         running = recording.current()
         if running is None or not running.executes:
             return
-        site = recording.site_here()
+        site = CallSite(**recording.site_fields())
         stem = re.sub(r"\W", "_", Path(site.file).name)[:_MOST_NAME]
         start = f"{self._count:06}_{stem}_{site.line}_{call.name}"
         tensors = [self._tensor(start, role, each) for role, each in tensors_of(call)]

@@ -178,7 +178,7 @@ def trace_values(
             _Event(
                 number=len(events),
                 name=call.name,
-                site=recording.site_here(),
+                site=CallSite(**recording.site_fields()),
                 operands=operands,
                 results=results,
             )

@@ -1,9 +1,8 @@
-"""pypto's elementwise operations with upstream's signatures.
+"""pypto's elementwise operations with upstream's signatures; sources: `arithmetic.OPERATIONS`.
 
-Every function gives a new tensor. Shapes broadcast axis by axis, from the last; dtypes are never
-promoted. BF16, and FP16 in add, sub, mul and neg, run in FP32, and the next such operation takes
-that value unrounded; outputs, views, casts and loops see it rounded. Fidelity, special values and
-sources: `simulator.arithmetic.OPERATIONS`.
+Every function gives a new tensor. Shapes broadcast from the last axis on; no dtype is promoted.
+BF16, and FP16 in add, sub, mul and neg, run in FP32, and the next such operation takes that value
+unrounded; outputs, views, casts and loops see it rounded.
 """
 
 from __future__ import annotations

@@ -468,8 +468,7 @@ def options(
     Raises:
         TypeError: a value of the wrong type.
         ValueError: a tile shape, a chip or a reading that does not exist; a control bit or reading
-            that the chip lacks; a file that holds no facts, or those of another chip than `chip`; a
-            schedule at another fidelity.
+            that the chip lacks; no facts, or those of another chip; a schedule at another fidelity.
         OSError: a facts file that cannot be read.
 
     Warns:

@@ -407,7 +407,7 @@ def refuse_plan(what: str, reason: str) -> None:
         PlanError: names it, with the line of the caller.
     """
     if is_for_plan():
-        raise entry("PlanError")(f"{what} {CallSite(**_here()).place}: {reason}")
+        raise entry("PlanError")(f"{what} {CallSite(**site_fields()).place}: {reason}")
 
 
 def segment() -> object:
@@ -423,9 +423,7 @@ def executes() -> bool:
 
 
 def trust(name: str) -> Trust:
-    """The assumptions that this context makes for an operation asked for here; all where only
-    values are asked for, none where public texts alone are.
-    """
+    """The assumptions of this context for an operation; all for values alone, none by documents."""
     running, context = current(), options.current()
     is_exact = assumed_exact(name) or (running is not None and not running.bounds)
     by_documents = running is not None and running.by_documents and not is_exact
@@ -476,7 +474,7 @@ def record_release_dependence(name: str, dtype: DataType) -> None:
         recording.doubts_release |= options.current().trust == "documented"
 
 
-def _here(place: Place | None = None) -> dict[str, Any]:
+def site_fields(place: Place | None = None) -> dict[str, Any]:
     """The fields of a `CallSite`: of the code that runs now, or of a place in the same loops."""
     recording = current()
     file, line = place or caller()
@@ -485,18 +483,13 @@ def _here(place: Place | None = None) -> dict[str, Any]:
     return {"file": file, "line": line, "loops": (*recording.loops,), "kernel": recording.kernel}
 
 
-def site_here() -> CallSite:
-    """The call that stands where code outside this package asks for an operation."""
-    return CallSite(**_here())
-
-
 def record_cast(program: TileProgram) -> Patches:
     """Record a cast, in the running kernel if there is one; at the call of an operation if inside.
 
     Returns:
         The origin of the elements of its output.
     """
-    recording, record = current(), CastRecord(program=program, **_here())
+    recording, record = current(), CastRecord(program=program, **site_fields())
     if recording is not None:
         recording.steps.append(record)
     else:
@@ -516,7 +509,7 @@ def record_operation(cause: int, grid: Grid, core_count: int) -> Patches:
     if recording is not None and recording.by_documents:
         return ()  # nobody asks who wrote what
     asked = causes().cause(cause)
-    site = _here((asked.file, asked.line))
+    site = site_fields((asked.file, asked.line))
     return operation_origin(asked.operation, grid, core_count, **site)
 
 
@@ -562,7 +555,7 @@ def replayable(
                     result=result,
                     settings=options.current(),
                     segment=segment,
-                    **_here(),
+                    **site_fields(),
                 )
             )
         return result
@@ -593,7 +586,7 @@ def recorded(name: str, operation: Callable[_Arguments, _Result]) -> Callable[_A
             result = operation(*arguments, **named)
             tally.count("", operations=1)
             return result
-        position, site = len(recording.steps), _here()
+        position, site = len(recording.steps), site_fields()
         result = operation(*arguments, **named)
         first, text = result[0] if isinstance(result, tuple) and result else result, ""
         if hasattr(first, "shape") and hasattr(first, "dtype"):
