@@ -578,7 +578,8 @@ def where(
     """
     check_tensor("where", condition, [DataType.DT_BOOL])
     branches = (input, other)
-    known = [d for d in map(_branch_dtype, branches) if d is not None] or [DataType.DT_FP32]
+    known = [x.dtype for x in branches if isinstance(x, Tensor) or is_element(x)]
+    known = known or [DataType.DT_FP32]
     mixes = known[0] is not DataType.DT_FP32 and any(isinstance(x, float) for x in branches)
     if mixes and known[0] not in FLOATS:
         known.append(DataType.DT_FP32)
@@ -595,7 +596,3 @@ def where(
     if known[0] not in dtypes_of("where"):
         raise TypeError(f"where takes no branches of {known[0]}")
     return elementwise("where", condition, *constants, dtype=known[0])
-
-
-def _branch_dtype(branch: object) -> DataType | None:
-    return branch.dtype if isinstance(branch, Tensor) or is_element(branch) else None
