@@ -520,7 +520,7 @@ def _reason(stored: StoredTensor, dst: DataType | None) -> str:
 
 
 def _way(src: Format | None, dst: Format | None) -> str:
-    """The way to a pair that the chip does not cast: another chip, or by FP32."""
+    """The way to a pair that the chip does not cast: another chip, or FP32 between; else empty."""
     chip = _chip_that_casts([src], dst)
     if chip is not None:
         return f"; --chip {chip} has it"
