@@ -20,7 +20,13 @@ from tiling.chips import A2_A3
 SIDE: Final = 8
 SHAPE: Final = (SIDE, SIDE)
 TILE: Final = (32, 32)
-LEFT_OUT: Final[Mapping[str, str]] = MappingProxyType({})
+LEFT_OUT: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        name: "of the 950 alone, and programs are carried out on A2/A3"
+        for name, row in ROWS.items()
+        if row.dtypes and A2_A3 not in row.dtypes
+    }
+)
 """Operations of the table that no program calls, with the reason."""
 
 _FP32, _FP16, _BF16 = pypto.DT_FP32, pypto.DT_FP16, pypto.DT_BF16

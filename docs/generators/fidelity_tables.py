@@ -157,12 +157,12 @@ TABLES: Final = MappingProxyType[str, Callable[[], str]](
         "assumptions": _assumptions,
         "bounds": _bounds,
         "by_fidelity": _by_fidelity,
+        "example_kernels": _example_kernels,
         "sources": _sources,
         "chosen": _chosen,
         "chips": _chip_figures,
         "releases": _releases,
         "conflicts": _conflicts,
         "readings": _readings,
-        "example_kernels": _example_kernels,
     }
 )

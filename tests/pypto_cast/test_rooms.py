@@ -192,7 +192,9 @@ def test_every_entry_is_a_name_of_its_module() -> None:
     house = {
         ("certainty_page", "pypto_cast.kernel.reports.certainty_page"),
         ("certainty_tables", "pypto_cast.kernel.reports.certainty_page"),
+        ("check_conditions", "pypto_cast.tensors.expression_conditions"),
         ("model_of_file", "pypto_cast.device.device_model"),
+        ("simplified", "pypto_cast.tensors.expression_rules"),
         ("tune_kernel", "pypto_cast.tuning.kernel_search"),
     }
     assert shown == set(ENTRIES.items()) - house

@@ -24,7 +24,7 @@ from support.devices.planted_instructions import StandIn
 
 import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX
-from docs.generators.operation_examples import EXPRESSIONS
+from docs.generators.operation_examples import EXPRESSIONS, chip_of
 from pypto_cast import testing
 from pypto_cast.cli.main import main
 from pypto_cast.device.check import check_casts, check_instructions
@@ -50,6 +50,11 @@ FITTING = {
     "quantize": "pypto.quantize(x, y[:, 0:1].reshape([8]), pypto.DT_INT8, -1)",
     "dequantize": "pypto.dequantize(i, y[:, 0:1].reshape([8]), pypto.DT_FP32, -1)",
     "topk": "pypto.topk(x, 32)[0]",
+    "interleave": "pypto.interleave(x, y)",
+    "deinterleave": "pypto.deinterleave(x)",
+    "scaled_mm": "pypto.scaled_mm(*[pypto.cast(pypto.full([2, 64], 1.5, pypto.DT_FP32), "
+    "pypto.DT_FP8E4M3)] * 2, pypto.DT_FP32, *[pypto.tensor(None, pypto.DT_FP8E8M0, "
+    "data=[[[1.0, 1.0]]] * 2)] * 2, b_trans=True, scale_b_trans=True)",
 }
 """Expressions of examples whose shapes are those of the example, for [8, 32]."""
 COMMANDS = (
@@ -78,7 +83,15 @@ def operations() -> Iterator[Entry]:
         arrays = {"x": x, "y": x[::-1, ::-1].copy(), "i": codes, "j": codes & 7}
         arrays |= {"at": at, "row": at[0].copy()}
         for name, expression in (EXPRESSIONS | FITTING).items():
-            yield from kernel(f"{name} {dtype}", expression, arrays)
+            chip = chip_of(name)
+            with pypto.options(chip=chip):
+                made = [*kernel(f"{name} {dtype}", expression, arrays)]
+            yield from ((told, partial(on_chip, chip, run)) for told, run in made)
+
+
+def on_chip(chip: str, run: Callable[[], object]) -> object:
+    with pypto.options(chip=chip):
+        return run()
 
 
 def casts() -> Iterator[Entry]:
