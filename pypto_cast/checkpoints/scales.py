@@ -48,7 +48,8 @@ CODED_DTYPES: Final = tuple(
     for name, dtype in DTYPES.items()
     if isinstance(dtype.format, FloatFormat) and dtype.format.bits > 8
 )
-"""safetensors' names of the dtypes that become codes."""
+"""safetensors' names of the dtypes that become codes. Floats of a byte do not: a file may hold
+scales for them, which would not be applied."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -264,15 +264,27 @@ def hif8(path: Path, codes: list[int]) -> None:
     save_file({"w": np.uint8([codes])}, path, metadata={"pypto_cast.dtypes": '{"w": "HF8"}'})
 
 
-def test_hif8_as_a_source_of_codes_and_of_pages(command: Command, tmp_path: Path) -> None:
+@pytest.mark.parametrize("to", ["fp8e4m3", "fp8e5m2", "hf8"])
+def test_floats_of_a_byte_are_not_quantised_again(
+    command: Command, tmp_path: Path, to: str
+) -> None:
+    """A file may hold scales for them, which would not be applied."""
+    tensors = {"w": np.ones((2, 32), np.float32), "v": np.ones((2, 32), np.float32)}
+    save_file(tensors, tmp_path / "in.safetensors")
+    small = tmp_path / "small.safetensors"
+    words = ("checkpoint", tmp_path / "in.safetensors", *CHIP, "--to", f"w={to}", "-o", small)
+    assert command(*words).code == 0
+    ran = command("checkpoint", small, *CHIP, "--quantize", "int8", "--json")
+    rows = {row["name"]: row["to"] for row in ran.json["tensors"]}
+    assert rows["v"] == "INT8"
+    assert rows["w"] != "INT8"
+    assert "has no INT8 codes" in command("checkpoint", small, *CHIP, "--quantize", "int8").out
+
+
+def test_hif8_as_a_source_of_pages(command: Command, tmp_path: Path) -> None:
     """0x08 is 1 and 0x10 is 2, as arXiv 2409.16626 has them."""
     hif8(tmp_path / "in.safetensors", [0x08] * 31 + [0x10])
     words = ("checkpoint", tmp_path / "in.safetensors", *CHIP)
-    output = ("--quantize", "int8", "-o", tmp_path / "out.safetensors")
-    assert command(*words, *output).code == 0
-    found = load_file(tmp_path / "out.safetensors")
-    assert found["w_scale"] == np.float32(2) / np.float32(127)
-    assert found["w"].tolist() == [[64] * 31 + [127]]
     page = tmp_path / "page.html"
     assert command(*words, "--to", "fp32", "--html", page).code == 0
     assert 'data-tip="2^0: 31"' in page.read_text()

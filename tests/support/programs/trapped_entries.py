@@ -52,6 +52,7 @@ FITTING = {
     "topk": "pypto.topk(x, 32)[0]",
     "interleave": "pypto.interleave(x, y)",
     "deinterleave": "pypto.deinterleave(x)",
+    "normal": "pypto.normal([8, 32], [1234], [0, 1], [1], pypto.DT_FP32)",
     "scaled_mm": "pypto.scaled_mm(*[pypto.cast(pypto.full([2, 64], 1.5, pypto.DT_FP32), "
     "pypto.DT_FP8E4M3)] * 2, pypto.DT_FP32, *[pypto.tensor(None, pypto.DT_FP8E8M0, "
     "data=[[[1.0, 1.0]]] * 2)] * 2, b_trans=True, scale_b_trans=True)",
@@ -234,7 +235,7 @@ def run() -> None:
     ]
     warnings.simplefilter("ignore")
     faulthandler.enable()
-    cube = [[16, 16]] * 3
+    cube = [[16, 16], [64, 64], [32, 32]]
     for settings, groups in ways:
         with pypto.options(vec_tile_shapes=[8, 32], cube_tile_shapes=cube, **settings):
             entries = [entry for group in groups for entry in group()]
