@@ -1,8 +1,8 @@
 """Folders of dumps: two of them step by step, and msprobe's dump.json with its tensors.
 
-The format of dump.json: MindStudio-Probe's document of its PyTorch dump; `data` has an entry for
-each call in program order, with `input_args`, `input_kwargs` and `output`, lists of tensors that
-name their file as `data_name`.
+The format of dump.json: SGLang's "MSProbe Debugging Guide", section "dump.json file description";
+`data` has an entry for each call, as `Functional.relu.0.forward`, with `input_args`, `input_kwargs`
+and `output`, lists of tensors that name their file in dump_tensor_data as `data_name`.
 """
 
 from __future__ import annotations
