@@ -602,6 +602,11 @@ def _page(seed: int) -> Iterator[str]:
     yield f"`python -m benchmarks.planted_causes --write` of {today} at {revision}, seed {seed}:"
     yield f"{len(CAUSES)} causes, each in the results of {len(SKETCHES)} kernels."
     yield ""
+    yield "The operands are made so that each cause changes at least 8 elements: with ties, with"
+    yield "subnormal FP16 numbers, and without -0. Named first counts causes that share the first"
+    yield "place with others; alone are those that do not. The order of sums in the results is the"
+    yield "one that this project takes for a device's."
+    yield ""
     yield "| cause | kernels where it changes 8 elements | named first | alone | elements changed |"
     yield "|---|---|---|---|---|"
     yield from _rows(seed, SKETCHES)
