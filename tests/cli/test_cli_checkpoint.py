@@ -434,7 +434,7 @@ def test_a_checkpoint_becomes_fp8_on_the_950(command: Command, tmp_path: Path, t
     ran = command("diff", source, like, *chip)
     assert (ran.code, "B is A cast by CAST_RINT" in ran.out) == (0, True)
     ran = command("diff", source, like)
-    assert (ran.code, "no cast of A2/A3 leads from one to the other" in ran.out) == (1, True)
+    assert (ran.code, "B is A cast by CAST_RINT" in ran.out) == (0, True)
     assert command("checkpoint", made, "--to", "DT_FP32", *chip, "--output", back).code == 0
     assert torch.equal(files.load_file(back)["w"], weights.to(holder).to(torch.float32))
     ran = command("checkpoint", source, "--to", to, "--output", tmp_path / "e.safetensors")

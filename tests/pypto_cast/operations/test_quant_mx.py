@@ -124,7 +124,7 @@ def golden() -> Any:
     """The module of upstream's goldens, read where it lies; skips where no checkout is named."""
     folder = os.environ.get(CHECKOUT)
     if not folder:
-        pytest.skip(f"{CHECKOUT} names no checkout of upstream's")
+        pytest.skip(f"{CHECKOUT} names no checkout of upstream's, which has the case tables")
     pytest.importorskip("torch")
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         patch.syspath_prepend(Path(folder) / GOLDEN)
