@@ -25,7 +25,7 @@ from tiling.chips import A2_A3
 
 CERTIFICATES = sorted((ROOT / "docs" / "certificates").glob("*.json"))
 SAMPLE_BLOCKS = (71, 0, 143, 200)
-SMALL_FLOATS_OF_950 = ("fp32-hf8-round",)
+SMALL_FLOATS_OF_950 = ("fp32-hf8-round", "fp32-e4m3fn-rint", "fp32-e5m2-rint")
 """Of the 950, rounded as its documents have by default."""
 NUMPY_PAIRS = ("fp32-fp16", "fp32-bf16", "fp32-int16", "fp32-int32", "int32-fp32", "int32-fp16")
 
