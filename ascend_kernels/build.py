@@ -3,6 +3,7 @@
 python -m ascend_kernels.build              into the user's cache, where npu.load() finds it
 python -m ascend_kernels.build --out FILE   to FILE, which PYPTO_CAST_NPU_LIBRARY may name
 python -m ascend_kernels.build --dry-run    prints every command
+python -m ascend_kernels.build --arch dav-3510    for the 950
 """
 
 from __future__ import annotations
@@ -24,17 +25,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
-from ascend_kernels.instances import PARTS
+from ascend_kernels.instances import A2_A3_TARGET, TARGETS, KernelTarget
 from ascend_kernels.twin import SOURCES
 from simulator.compiled_library import CompiledLibraryError, cache_folder, make_private
 
 LIBRARY: Final = "libpypto_cast_npu.so"
-ARCHITECTURE: Final = "dav-2201"
-"""A2 and A3."""
-MINIMUM_CANN: Final = (8, 5)
-"""The oldest CANN against whose headers the kernels were compiled."""
 VERSION_FILES: Final = (
     "version.cfg",
     "toolkit/version.info",
@@ -63,6 +61,7 @@ class Library:
         parts: the translation units that the source makes.
         op: the source of its op of torch.
         folders: what it is made of, within csrc.
+        target: the chip family that it is compiled for.
     """
 
     file: str
@@ -70,11 +69,28 @@ class Library:
     parts: tuple[str, ...]
     op: str
     folders: tuple[str, ...]
+    target: KernelTarget = A2_A3_TARGET
+
+    @property
+    def architecture(self) -> str:
+        """The compiler's name of what it is compiled for."""
+        return f"dav-{self.target.architecture}"
 
 
-CAST_LIBRARY: Final = Library(
-    file=LIBRARY, kernels="cast_kernels.asc", parts=PARTS, op="cast_op.cpp", folders=(".",)
-)
+def _cast_library(target: KernelTarget) -> Library:
+    return Library(
+        file=LIBRARY,
+        kernels="cast_kernels.asc",
+        parts=target.parts,
+        op="cast_op.cpp",
+        folders=(".",),
+        target=target,
+    )
+
+
+CAST_LIBRARIES: Final = MappingProxyType({f: _cast_library(of) for f, of in TARGETS.items()})
+"""Of casts, by chip family."""
+CAST_LIBRARY: Final = CAST_LIBRARIES[A2_A3_TARGET.family]
 CHECK_LIBRARY: Final = Library(
     file="libpypto_cast_check.so",
     kernels="checks/check_kernels.asc",
@@ -117,13 +133,16 @@ class Toolchain:
             objects: an existing folder for what is compiled on the way.
             kind: which library.
         """
+        arch = f"--npu-arch={kind.architecture}"
+        instances = f"-DPYPTO_CAST_ARCH={kind.target.architecture}"
         units = [
             *(
                 _Unit(source=kind.kernels, name=part, flags=(
-                    "-x", "asc", f"--npu-arch={ARCHITECTURE}", f"-DPYPTO_CAST_PART={part}"))
+                    "-x", "asc", arch, instances, f"-DPYPTO_CAST_PART={part}"))
                 for part in kind.parts
             ),
             _Unit(source=kind.op, name=Path(kind.op).stem, flags=(
+                instances,
                 f"-D_GLIBCXX_USE_CXX11_ABI={int(self.is_cxx11_abi)}",
                 f"-I{self.torch / 'include'}",
                 f"-I{self.torch / 'include/torch/csrc/api/include'}",
@@ -144,7 +163,7 @@ class Toolchain:
                 for unit, target in zip(units, made, strict=True)
             ),
             (
-                str(self.bisheng), "-shared", f"--npu-arch={ARCHITECTURE}", *gcc, *made,
+                str(self.bisheng), "-shared", arch, *gcc, *made,
                 *(f"-L{folder}" for folder in folders),
                 "-ltorch_npu", "-ltorch", "-ltorch_cpu", "-lc10", "-lascendcl",
                 "-o", str(library),
@@ -160,14 +179,17 @@ class _Unit:
     flags: tuple[str, ...]
 
 
-def find_toolchain() -> Toolchain:
+def find_toolchain(target: KernelTarget = A2_A3_TARGET) -> Toolchain:
     """Look for everything that a build needs.
+
+    Args:
+        target: the chip family that is built for.
 
     Raises:
         BuildError: naming the first thing that is missing and what would provide it.
     """
     cann = _find_cann()
-    version = cann_version(cann)
+    version = cann_version(cann, target.minimum_cann)
     bisheng = _find_bisheng(cann)
     torch, torch_npu = (_find_package(name) for name in ("torch", "torch_npu"))
     try:
@@ -194,7 +216,7 @@ def build(library: Path | None = None, kind: Library = CAST_LIBRARY) -> Path:
     Raises:
         BuildError: something is missing, or the compiler fails.
     """
-    toolchain = find_toolchain()
+    toolchain = find_toolchain(kind.target)
     if library is None:
         target = cached_library(kind)
         _make_cache_private(target)
@@ -223,7 +245,7 @@ def _run(command: tuple[str, ...]) -> None:
 
 def cached_library(kind: Library = CAST_LIBRARY) -> Path:
     """Return the cached library's path, by these sources and this torch and torch_npu."""
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(kind.architecture.encode())
     sources = [path for folder in kind.folders for path in (SOURCES / folder).iterdir()]
     for source in sorted([path for path in sources if path.is_file()]):
         digest.update(source.read_bytes())
@@ -279,8 +301,12 @@ def _find_cann() -> Path:
     return Path(home)
 
 
-def cann_version(cann: Path) -> str:
+def cann_version(cann: Path, minimum: tuple[int, int] = A2_A3_TARGET.minimum_cann) -> str:
     """The version that a CANN folder says it has.
+
+    Args:
+        cann: the folder.
+        minimum: the oldest one that the kernels need.
 
     Raises:
         BuildError: it says none, or one older than the kernels need.
@@ -294,8 +320,8 @@ def cann_version(cann: Path) -> str:
         if found is None:
             continue
         version = found[1]
-        if tuple(map(int, found.group(2, 3))) < MINIMUM_CANN:
-            needed = ".".join(map(str, MINIMUM_CANN))
+        if tuple(map(int, found.group(2, 3))) < minimum:
+            needed = ".".join(map(str, minimum))
             raise BuildError(
                 f"CANN {version} in {cann} ({name}) is older than {needed}, which the kernels "
                 f"need: install CANN {needed} or newer"
@@ -354,16 +380,24 @@ def main() -> int:
     )
     parser.add_argument("--out", type=Path, metavar="FILE", help="the library, not in the cache")
     parser.add_argument("--dry-run", action="store_true", help="print every command, run nothing")
+    kinds = {kind.architecture: kind for kind in CAST_LIBRARIES.values()}
+    parser.add_argument(
+        "--arch",
+        choices=kinds,
+        default=CAST_LIBRARY.architecture,
+        help="what it is compiled for: dav-2201 is A2 and A3 (if not given), dav-3510 the 950",
+    )
     arguments = parser.parse_args()
+    kind = kinds[arguments.arch]
     try:
         if arguments.dry_run:
-            library = arguments.out or cached_library()
-            toolchain = find_toolchain()
+            library = arguments.out or cached_library(kind)
+            toolchain = find_toolchain(kind.target)
             print(f"# CANN {toolchain.cann_version} in {toolchain.cann}")
-            for command in toolchain.commands(library, library.parent):
+            for command in toolchain.commands(library, library.parent, kind):
                 print(shlex.join(command))
         else:
-            print(build(arguments.out))
+            print(build(arguments.out, kind))
     except (BuildError, CompiledLibraryError) as error:
         print(f"cannot build {LIBRARY}: {error}", file=sys.stderr)
         return 1

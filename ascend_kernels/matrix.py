@@ -551,7 +551,7 @@ def resolve(
     return Resolution(
         rule=rule,
         mode=effective,
-        steps=tuple(_with_mode(step, effective) for step in steps),
+        steps=tuple(with_mode(step, effective) for step in steps),
         diagnostics=tuple(diagnostics),
         saturate=saturate,
     )
@@ -583,7 +583,8 @@ def default_mode(src: Format | None, dst: Format | None) -> RoundMode:
     return RoundMode.TRUNC if to_integer else RoundMode.RINT
 
 
-def _with_mode(step: Step, mode: RoundMode | None) -> Step:
+def with_mode(step: Step, mode: RoundMode | None) -> Step:
+    """The step with the caller's mode, where it takes one."""
     if isinstance(step, CastStep) and step.takes_mode:
         return dataclasses.replace(step, mode=mode)
     return step

@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from ascend_kernels.instances import INSTANCES, NUMBERS, SCALARS, Instance, is_row
+from ascend_kernels.instances import A2_A3_TARGET, SCALARS, is_row
 from ascend_kernels.matrix import (
-    MATRIX,
     LowByteStep,
     Operand,
     ScalarStep,
@@ -24,7 +23,6 @@ from ascend_kernels.program import TileProgram
 from ascend_kernels.routing.chains import MOST_WORK
 from simulator.numbers import formats as f
 from simulator.numbers.formats import Format
-from tiling.chips import A2_A3
 from tiling.grid import Shape
 from tiling.plan import MAX_DIMS, TilePlan
 
@@ -65,6 +63,12 @@ TILING_FIELDS: Final = (
     Field(name="one_pitch", words=0, text="1: rows are as many elements apart in and out of UB"),
     Field(name="inf_nan", words=0, text="1: FP16 and BF16 results keep inf and NaN (CTRL[48])"),
     Field(name="saturate", words=0, text="1: integer results clamp; 0: they keep the low bits"),
+    Field(
+        name="fp8_nan", words=0, text="1: E5M2 and E4M3FN keep NaN where they saturate (CTRL[50])"
+    ),
+    Field(
+        name="own_saturation", words=0, text="1: Cast saturates by its own SatMode (CTRL[60]: 0)"
+    ),
     Field(name="step_count", words=0, text="of a route; 0: the steps are the instance's"),
     Field(name="steps", words=MOST_WORK, text="instruction, source, target, low bits: bytes"),
     Field(name="scalars", words=MOST_WORK, text="of each step: an integer, or the code of a float"),
@@ -81,8 +85,17 @@ class CastTilingData(ctypes.Structure):
 
 
 def tiling_data(program: TileProgram) -> CastTilingData:
-    """Returns the fields of a program that the kernel reads."""
-    plan = program.plan
+    """Returns the fields of a program that the kernel reads.
+
+    Raises:
+        ValueError: each Cast shall go by its own SatMode, and that one shall not saturate.
+    """
+    plan, controls = program.plan, program.controls
+    if not controls.global_saturation and not program.resolution.saturate:
+        raise ValueError(
+            "the AscendC kernel has no SaturationMode.OFF under options(global_saturation=False): "
+            "Cast of AscendC's memory API has SatMode SAT alone; another engine runs it"
+        )
     sizes = {buffer.role: buffer.size_bytes for buffer in plan.ub.buffers}
     steps = [] if is_row(program.resolution) else [*map(_route_step, program.resolution.steps)]
     values = {
@@ -96,6 +109,8 @@ def tiling_data(program: TileProgram) -> CastTilingData:
         "one_pitch": int(plan.ub.has_one_pitch),
         "inf_nan": int(program.inf_nan_mode),
         "saturate": int(not any(cast.truncates for cast in program.resolution.casts)),
+        "fp8_nan": int(controls.fp8_nan),
+        "own_saturation": int(not controls.global_saturation),
         "step_count": len(steps),
         "steps": (ctypes.c_uint32 * MOST_WORK)(*(word for word, _ in steps)),
         "scalars": (ctypes.c_uint32 * MOST_WORK)(*(scalar for _, scalar in steps)),
@@ -115,11 +130,12 @@ def _route_step(step: Step) -> tuple[int, int]:
         raise ValueError("a route keeps no low bytes")
     scalar, truncates = 0, False
     if isinstance(step, ScalarStep):
-        number = len(INSTANCES) + SCALARS.index((step.op, step.format))
+        number = len(A2_A3_TARGET.instances) + SCALARS.index((step.op, step.format))
         scalar = scalar_word(step.format, step.scalar)
     else:
-        number = NUMBERS[Instance(rule=MATRIX[A2_A3][step.src, step.dst], mode=step.mode)]
-        truncates = step.truncates
+        found = A2_A3_TARGET.number(step.src, step.dst, step.mode)
+        assert found is not None, "a route takes the modes of the matrix"
+        number, truncates = found, step.truncates
     places = (_OPERANDS.index(operand) for operand in (step.source, step.target))
     return int.from_bytes((number, *places, truncates), "little"), scalar
 

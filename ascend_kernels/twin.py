@@ -1,7 +1,8 @@
 """The kernel itself, compiled for this machine: `execute` runs it, `trace` lists its instructions.
 
 csrc/cast_kernel.h is AscendC. Here it is built by a plain C++ compiler against csrc/twin, whose
-instructions give A2/A3's results, and its cores are played one after another, or on threads.
+instructions give the results of a chip family, one library each, and its cores are played one after
+another, or on threads.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ascend_kernels.emit import CPP_TYPES, TRACED_OPERANDS, TRACED_OPS
-from ascend_kernels.instances import instance_number
+from ascend_kernels.instances import A2_A3_TARGET, KernelTarget, instance_number, target_of
 from ascend_kernels.program import TileProgram
 from ascend_kernels.tiling_data import CastTilingData, tiling_data
 from simulator.compiled_library import (
@@ -90,13 +91,16 @@ VISIT: Final = ctypes.CFUNCTYPE(None, ctypes.POINTER(Record))
 NO_VISIT: Final = VISIT()
 
 
-def library() -> ctypes.CDLL:
+def library(target: KernelTarget = A2_A3_TARGET) -> ctypes.CDLL:
     """The twin, built if the cache has none of these sources, this compiler and these flags.
+
+    Args:
+        target: the family whose casts it has.
 
     Raises:
         TwinUnavailableError: no compiler, it fails, or the cache folder cannot be used.
     """
-    return _declared(loaded(_library_sources()))
+    return _declared(loaded(_library_sources(target)))
 
 
 def loaded(sources: LibrarySources) -> ctypes.CDLL:
@@ -129,8 +133,9 @@ def sources() -> list[Path]:
 
 
 @functools.cache
-def _library_sources() -> LibrarySources:
-    return LibrarySources(name="twin", main=MAIN_SOURCE, files=tuple(sources()), flags=FLAGS)
+def _library_sources(target: KernelTarget) -> LibrarySources:
+    flags = (*FLAGS, f"-DPYPTO_CAST_ARCH={target.architecture}")
+    return LibrarySources(name="twin", main=MAIN_SOURCE, files=tuple(sources()), flags=flags)
 
 
 @functools.lru_cache(maxsize=8)
@@ -170,12 +175,15 @@ def execute(program: TileProgram, values: npt.NDArray[Any], *, threads: int = 1)
         SimulatorFault: the kernel did what hardware does not permit.
     """
     rule = program.resolution.rule
+    target = target_of(rule.family)
     native = values.astype(values.dtype.newbyteorder("="), order="C", copy=False).reshape(-1)
-    x = _packed(native) if rule.src.bits == 4 else codes_of(native, rule.src).view(np.uint8)
+    x = _packed(native, target) if rule.src.bits == 4 else codes_of(native, rule.src).view(np.uint8)
     y = np.empty(values.size * rule.dst.bits // 8, np.uint8)
     launch, cores = _launch(program, x, y), program.cores
-    elementwise.share(lambda span: _run(launch, cores[span]), len(cores), threads, least=1)
-    return _unpacked(y) if rule.dst.bits == 4 else y.view(rule.dst.code_dtype)
+    elementwise.share(
+        lambda span: _run(launch, cores[span], target=target), len(cores), threads, least=1
+    )
+    return _unpacked(y, target) if rule.dst.bits == 4 else y.view(rule.dst.code_dtype)
 
 
 def trace(program: TileProgram, core: int) -> list[Instruction]:
@@ -194,20 +202,25 @@ def trace(program: TileProgram, core: int) -> list[Instruction]:
     def visit(record: Any) -> None:
         issued.append(_instruction(program, record.contents))
 
-    _run(_launch(program, x, y), range(core, core + 1), VISIT(visit))
+    _run(
+        _launch(program, x, y),
+        range(core, core + 1),
+        VISIT(visit),
+        target_of(rule.family),
+    )
     return issued
 
 
-def _packed(values: npt.NDArray[Any]) -> Bytes:
+def _packed(values: npt.NDArray[Any], target: KernelTarget) -> Bytes:
     """Values of 4 bits as GM holds them, two to a byte."""
     memory = np.empty(values.size // 2, np.uint8)
-    library().pypto_twin_pack(memory.ctypes.data, values.ctypes.data, memory.size)
+    library(target).pypto_twin_pack(memory.ctypes.data, values.ctypes.data, memory.size)
     return memory
 
 
-def _unpacked(memory: Bytes) -> Codes:
+def _unpacked(memory: Bytes, target: KernelTarget) -> Codes:
     codes = np.empty(memory.size * 2, np.uint8)
-    library().pypto_twin_unpack(codes.ctypes.data, memory.ctypes.data, memory.size)
+    library(target).pypto_twin_unpack(codes.ctypes.data, memory.ctypes.data, memory.size)
     return codes
 
 
@@ -223,10 +236,15 @@ def _launch(program: TileProgram, x: Bytes, y: Bytes) -> Launch:
     )
 
 
-def _run(launch: Launch, cores: range, visit: Callable[[Any], None] = NO_VISIT) -> None:
+def _run(
+    launch: Launch,
+    cores: range,
+    visit: Callable[[Any], None] = NO_VISIT,
+    target: KernelTarget = A2_A3_TARGET,
+) -> None:
     """Play some cores of a launch, on this thread."""
     error = ctypes.create_string_buffer(ERROR_BYTES)
-    run = library().pypto_twin_run
+    run = library(target).pypto_twin_run
     if run(ctypes.byref(launch), cores.start, cores.stop, visit, error, ERROR_BYTES):
         raise SimulatorFault(f"the kernel, cores {cores}: {error.value.decode()}")
 
@@ -309,6 +327,7 @@ _CAST: Final[dict[str, Callable[[int], object]]] = {
     "dst_format": _FORMATS.__getitem__,
     "src_format": _FORMATS.__getitem__,
     "mode": _MODES.__getitem__,
+    "saturate": {-1: None, 1: True}.__getitem__,
 }
 _FLAG: Final[dict[str, Callable[[int], object]]] = {"event": _EVENTS.__getitem__, "event_id": int}
 _KINDS: Final[dict[str, Callable[..., Instruction]]] = {

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from ascend_kernels import npu, twin
-from ascend_kernels.build import ARCHITECTURE
+from ascend_kernels.instances import target_of
 from ascend_kernels.npu import RunMode
 from pypto_cast.options.context import SatmodeName, current
 from simulator.numbers import engines
@@ -76,21 +76,22 @@ class _PlatformQuery:
 
     @property
     def npuarch(self) -> str:
-        """Architecture that casts are done for, in upstream's spelling: "DAV_2201", A2 and A3.
+        """Architecture of the chip in use, in upstream's spelling: "DAV_2201" of A2 and A3,
+        "DAV_3510" of the 950.
 
-        Setting it to another raises ValueError: upstream's "DAV_1001" and "DAV_3510" have other
-        casts, which are not simulated.
+        Setting it to another raises ValueError: the chip is an option. Upstream's "DAV_1001" is not
+        simulated.
 
         Source: upstream pypto, `python/pypto/platform.py` and `python/tests/st/test_npuarch.py`.
         """
-        return ARCHITECTURE.upper().replace("-", "_")
+        return f"DAV_{target_of(current().chip.isa).architecture}"
 
     @npuarch.setter
     def npuarch(self, architecture: str) -> None:
         if architecture != self.npuarch:
             raise ValueError(
-                f"npuarch is {self.npuarch!r} (A2 and A3), whose casts are simulated here, and "
-                f"cannot be {architecture!r}; the chips of it are chosen with pypto.options(chip=)"
+                f"npuarch is {self.npuarch!r}, that of {current().chip}, and cannot be set to "
+                f"{architecture!r}: pypto.options(chip=) chooses the chip"
             )
 
     def __repr__(self) -> str:

@@ -23,6 +23,8 @@ from tiling.chips import A2_A3
 
 CHECK_SOURCES: Final = Path(__file__).parents[1] / "csrc" / "checks"
 CHECK_HEADER: Final = CHECK_SOURCES / "check_instances.h"
+CHECKED_FAMILY: Final = A2_A3
+"""The family that the kernels of a device check are compiled for."""
 BINARY: Final = ("vadd", "vsub", "vmul", "vdiv")
 UNARY: Final = ("vsqrt", "vexp", "vln", "vrsqrt")
 SUM: Final = "vcadd"
@@ -71,7 +73,7 @@ def _table() -> dict[str, str]:
     found["copy_tail"] = "CopyTail"
     found |= {f"clock_{name.lower()}": f"Clock<{name}>" for name in ("Nothing", "Barrier", "Flag")}
     found |= {"clock_read": "Clock<Copy<true>>", "clock_write": "Clock<Copy<false>, true>"}
-    for rule in MATRIX[A2_A3].values():
+    for rule in MATRIX[CHECKED_FAMILY].values():
         mode = rule.default if rule.instruction_modes != (None,) else None
         for apart in (False, True):
             words = f"{CPP_TYPES[rule.src]}, {CPP_TYPES[rule.dst]}, {round_mode(mode)}"

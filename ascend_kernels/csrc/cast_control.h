@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "cast_instances.h"
 #include "kernel_operator.h"
 
 namespace pypto_cast {
@@ -15,6 +16,10 @@ namespace pypto_cast {
 constexpr uint32_t kCtrlFloat = 48;
 // 1: integer results keep their low bits.
 constexpr uint32_t kCtrlCast = 59;
+// 1: where results saturate, E5M2 and E4M3FN keep NaN. Of the 950, as is the next one.
+constexpr uint32_t kCtrlNan = 50;
+// 0: each instruction's SatMode decides in place of the bits above.
+constexpr uint32_t kCtrlGlobal = 60;
 
 template <uint32_t bit>
 __aicore__ inline void SetControlBit(bool value) {
@@ -22,7 +27,7 @@ __aicore__ inline void SetControlBit(bool value) {
     set_ctrl(value ? sbitset1(ctrl, bit) : sbitset0(ctrl, bit));
 }
 
-// Puts both bits back at the end of its scope: CTRL outlives a kernel.
+// Puts the bits back at the end of its scope: CTRL outlives a kernel.
 class ControlScope {
   public:
     __aicore__ inline ControlScope() : found_(get_ctrl() & kBits) {}
@@ -31,7 +36,9 @@ class ControlScope {
     ControlScope& operator=(const ControlScope&) = delete;
 
   private:
-    static constexpr uint64_t kBits = uint64_t{1} << kCtrlFloat | uint64_t{1} << kCtrlCast;
+#define PYPTO_CAST_BIT(bit) | uint64_t{1} << bit
+    static constexpr uint64_t kBits = 0 PYPTO_CAST_CTRL_BITS(PYPTO_CAST_BIT);
+#undef PYPTO_CAST_BIT
     uint64_t found_;
 };
 

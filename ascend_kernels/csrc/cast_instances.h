@@ -6,6 +6,18 @@
 #include <cstddef>
 #include <cstdint>
 
+// The architecture that the kernel is compiled for, as in --npu-arch=dav-2201.
+#ifndef PYPTO_CAST_ARCH
+#define PYPTO_CAST_ARCH 2201
+#endif
+#if PYPTO_CAST_ARCH == 2201
+#include "cast_instances_2201.h"
+#elif PYPTO_CAST_ARCH == 3510
+#include "cast_instances_3510.h"
+#else
+#error "PYPTO_CAST_ARCH is none that the kernel has instances for"
+#endif
+
 // What the host tells the kernel about a cast.
 struct CastTilingData {
     uint32_t shape[4];  // of the tensor, axes merged; missing ones: 1
@@ -18,6 +30,8 @@ struct CastTilingData {
     uint32_t one_pitch;  // 1: rows are as many elements apart in and out of UB
     uint32_t inf_nan;  // 1: FP16 and BF16 results keep inf and NaN (CTRL[48])
     uint32_t saturate;  // 1: integer results clamp; 0: they keep the low bits
+    uint32_t fp8_nan;  // 1: E5M2 and E4M3FN keep NaN where they saturate (CTRL[50])
+    uint32_t own_saturation;  // 1: Cast saturates by its own SatMode (CTRL[60]: 0)
     uint32_t step_count;  // of a route; 0: the steps are the instance's
     uint32_t steps[12];  // instruction, source, target, low bits: bytes
     uint32_t scalars[12];  // of each step: an integer, or the code of a float
@@ -32,170 +46,11 @@ static_assert(offsetof(CastTilingData, tmp_bytes) == 300);
 static_assert(offsetof(CastTilingData, one_pitch) == 304);
 static_assert(offsetof(CastTilingData, inf_nan) == 308);
 static_assert(offsetof(CastTilingData, saturate) == 312);
-static_assert(offsetof(CastTilingData, step_count) == 316);
-static_assert(offsetof(CastTilingData, steps) == 320);
-static_assert(offsetof(CastTilingData, scalars) == 368);
-static_assert(sizeof(CastTilingData) == 416);
-
-// Every native cast, in launch order: X(name, source, destination, round mode).
-#define PYPTO_CAST_INSTANCES_FP32(X) \
-    X(fp32_fp16_rint, float, half, AscendC::RoundMode::CAST_RINT) \
-    X(fp32_fp16_round, float, half, AscendC::RoundMode::CAST_ROUND) \
-    X(fp32_fp16_floor, float, half, AscendC::RoundMode::CAST_FLOOR) \
-    X(fp32_fp16_ceil, float, half, AscendC::RoundMode::CAST_CEIL) \
-    X(fp32_fp16_trunc, float, half, AscendC::RoundMode::CAST_TRUNC) \
-    X(fp32_fp16_odd, float, half, AscendC::RoundMode::CAST_ODD) \
-    X(fp32_bf16_rint, float, bfloat16_t, AscendC::RoundMode::CAST_RINT) \
-    X(fp32_bf16_round, float, bfloat16_t, AscendC::RoundMode::CAST_ROUND) \
-    X(fp32_bf16_floor, float, bfloat16_t, AscendC::RoundMode::CAST_FLOOR) \
-    X(fp32_bf16_ceil, float, bfloat16_t, AscendC::RoundMode::CAST_CEIL) \
-    X(fp32_bf16_trunc, float, bfloat16_t, AscendC::RoundMode::CAST_TRUNC) \
-    X(fp32_fp32_rint, float, float, AscendC::RoundMode::CAST_RINT) \
-    X(fp32_fp32_round, float, float, AscendC::RoundMode::CAST_ROUND) \
-    X(fp32_fp32_floor, float, float, AscendC::RoundMode::CAST_FLOOR) \
-    X(fp32_fp32_ceil, float, float, AscendC::RoundMode::CAST_CEIL) \
-    X(fp32_fp32_trunc, float, float, AscendC::RoundMode::CAST_TRUNC) \
-    X(fp32_int16_rint, float, int16_t, AscendC::RoundMode::CAST_RINT) \
-    X(fp32_int16_round, float, int16_t, AscendC::RoundMode::CAST_ROUND) \
-    X(fp32_int16_floor, float, int16_t, AscendC::RoundMode::CAST_FLOOR) \
-    X(fp32_int16_ceil, float, int16_t, AscendC::RoundMode::CAST_CEIL) \
-    X(fp32_int16_trunc, float, int16_t, AscendC::RoundMode::CAST_TRUNC) \
-    X(fp32_int32_rint, float, int32_t, AscendC::RoundMode::CAST_RINT) \
-    X(fp32_int32_round, float, int32_t, AscendC::RoundMode::CAST_ROUND) \
-    X(fp32_int32_floor, float, int32_t, AscendC::RoundMode::CAST_FLOOR) \
-    X(fp32_int32_ceil, float, int32_t, AscendC::RoundMode::CAST_CEIL) \
-    X(fp32_int32_trunc, float, int32_t, AscendC::RoundMode::CAST_TRUNC) \
-    X(fp32_int64_rint, float, int64_t, AscendC::RoundMode::CAST_RINT) \
-    X(fp32_int64_round, float, int64_t, AscendC::RoundMode::CAST_ROUND) \
-    X(fp32_int64_floor, float, int64_t, AscendC::RoundMode::CAST_FLOOR) \
-    X(fp32_int64_ceil, float, int64_t, AscendC::RoundMode::CAST_CEIL) \
-    X(fp32_int64_trunc, float, int64_t, AscendC::RoundMode::CAST_TRUNC)
-#define PYPTO_CAST_INSTANCES_FP16(X) \
-    X(fp16_fp32_none, half, float, AscendC::RoundMode::CAST_NONE) \
-    X(fp16_int32_rint, half, int32_t, AscendC::RoundMode::CAST_RINT) \
-    X(fp16_int32_round, half, int32_t, AscendC::RoundMode::CAST_ROUND) \
-    X(fp16_int32_floor, half, int32_t, AscendC::RoundMode::CAST_FLOOR) \
-    X(fp16_int32_ceil, half, int32_t, AscendC::RoundMode::CAST_CEIL) \
-    X(fp16_int32_trunc, half, int32_t, AscendC::RoundMode::CAST_TRUNC) \
-    X(fp16_int16_rint, half, int16_t, AscendC::RoundMode::CAST_RINT) \
-    X(fp16_int16_round, half, int16_t, AscendC::RoundMode::CAST_ROUND) \
-    X(fp16_int16_floor, half, int16_t, AscendC::RoundMode::CAST_FLOOR) \
-    X(fp16_int16_ceil, half, int16_t, AscendC::RoundMode::CAST_CEIL) \
-    X(fp16_int16_trunc, half, int16_t, AscendC::RoundMode::CAST_TRUNC) \
-    X(fp16_int8_rint, half, int8_t, AscendC::RoundMode::CAST_RINT) \
-    X(fp16_int8_round, half, int8_t, AscendC::RoundMode::CAST_ROUND) \
-    X(fp16_int8_floor, half, int8_t, AscendC::RoundMode::CAST_FLOOR) \
-    X(fp16_int8_ceil, half, int8_t, AscendC::RoundMode::CAST_CEIL) \
-    X(fp16_int8_trunc, half, int8_t, AscendC::RoundMode::CAST_TRUNC) \
-    X(fp16_uint8_rint, half, uint8_t, AscendC::RoundMode::CAST_RINT) \
-    X(fp16_uint8_round, half, uint8_t, AscendC::RoundMode::CAST_ROUND) \
-    X(fp16_uint8_floor, half, uint8_t, AscendC::RoundMode::CAST_FLOOR) \
-    X(fp16_uint8_ceil, half, uint8_t, AscendC::RoundMode::CAST_CEIL) \
-    X(fp16_uint8_trunc, half, uint8_t, AscendC::RoundMode::CAST_TRUNC) \
-    X(fp16_int4_rint, half, AscendC::int4b_t, AscendC::RoundMode::CAST_RINT) \
-    X(fp16_int4_round, half, AscendC::int4b_t, AscendC::RoundMode::CAST_ROUND) \
-    X(fp16_int4_floor, half, AscendC::int4b_t, AscendC::RoundMode::CAST_FLOOR) \
-    X(fp16_int4_ceil, half, AscendC::int4b_t, AscendC::RoundMode::CAST_CEIL) \
-    X(fp16_int4_trunc, half, AscendC::int4b_t, AscendC::RoundMode::CAST_TRUNC)
-#define PYPTO_CAST_INSTANCES_BF16(X) \
-    X(bf16_fp32_none, bfloat16_t, float, AscendC::RoundMode::CAST_NONE) \
-    X(bf16_int32_rint, bfloat16_t, int32_t, AscendC::RoundMode::CAST_RINT) \
-    X(bf16_int32_round, bfloat16_t, int32_t, AscendC::RoundMode::CAST_ROUND) \
-    X(bf16_int32_floor, bfloat16_t, int32_t, AscendC::RoundMode::CAST_FLOOR) \
-    X(bf16_int32_ceil, bfloat16_t, int32_t, AscendC::RoundMode::CAST_CEIL) \
-    X(bf16_int32_trunc, bfloat16_t, int32_t, AscendC::RoundMode::CAST_TRUNC)
-#define PYPTO_CAST_INSTANCES_INT32(X) \
-    X(int32_fp32_rint, int32_t, float, AscendC::RoundMode::CAST_RINT) \
-    X(int32_fp32_round, int32_t, float, AscendC::RoundMode::CAST_ROUND) \
-    X(int32_fp32_floor, int32_t, float, AscendC::RoundMode::CAST_FLOOR) \
-    X(int32_fp32_ceil, int32_t, float, AscendC::RoundMode::CAST_CEIL) \
-    X(int32_fp32_trunc, int32_t, float, AscendC::RoundMode::CAST_TRUNC) \
-    X(int32_fp16_none, int32_t, half, AscendC::RoundMode::CAST_NONE) \
-    X(int32_int16_none, int32_t, int16_t, AscendC::RoundMode::CAST_NONE) \
-    X(int32_int64_none, int32_t, int64_t, AscendC::RoundMode::CAST_NONE)
-#define PYPTO_CAST_INSTANCES_INT16(X) \
-    X(int16_fp32_none, int16_t, float, AscendC::RoundMode::CAST_NONE) \
-    X(int16_fp16_rint, int16_t, half, AscendC::RoundMode::CAST_RINT) \
-    X(int16_fp16_round, int16_t, half, AscendC::RoundMode::CAST_ROUND) \
-    X(int16_fp16_floor, int16_t, half, AscendC::RoundMode::CAST_FLOOR) \
-    X(int16_fp16_ceil, int16_t, half, AscendC::RoundMode::CAST_CEIL) \
-    X(int16_fp16_trunc, int16_t, half, AscendC::RoundMode::CAST_TRUNC)
-#define PYPTO_CAST_INSTANCES_INT64(X) \
-    X(int64_fp32_rint, int64_t, float, AscendC::RoundMode::CAST_RINT) \
-    X(int64_fp32_round, int64_t, float, AscendC::RoundMode::CAST_ROUND) \
-    X(int64_fp32_floor, int64_t, float, AscendC::RoundMode::CAST_FLOOR) \
-    X(int64_fp32_ceil, int64_t, float, AscendC::RoundMode::CAST_CEIL) \
-    X(int64_fp32_trunc, int64_t, float, AscendC::RoundMode::CAST_TRUNC) \
-    X(int64_int32_none, int64_t, int32_t, AscendC::RoundMode::CAST_NONE)
-#define PYPTO_CAST_INSTANCES_UINT8(X) \
-    X(uint8_fp16_none, uint8_t, half, AscendC::RoundMode::CAST_NONE)
-#define PYPTO_CAST_INSTANCES_INT8(X) \
-    X(int8_fp16_none, int8_t, half, AscendC::RoundMode::CAST_NONE)
-#define PYPTO_CAST_INSTANCES_INT4(X) \
-    X(int4_fp16_none, AscendC::int4b_t, half, AscendC::RoundMode::CAST_NONE)
-#define PYPTO_CAST_INSTANCES(X) \
-    PYPTO_CAST_INSTANCES_FP32(X) \
-    PYPTO_CAST_INSTANCES_FP16(X) \
-    PYPTO_CAST_INSTANCES_BF16(X) \
-    PYPTO_CAST_INSTANCES_INT32(X) \
-    PYPTO_CAST_INSTANCES_INT16(X) \
-    PYPTO_CAST_INSTANCES_INT64(X) \
-    PYPTO_CAST_INSTANCES_UINT8(X) \
-    PYPTO_CAST_INSTANCES_INT8(X) \
-    PYPTO_CAST_INSTANCES_INT4(X)
-
-// Steps of routes besides casts, which follow them: X(name, instruction, type).
-#define PYPTO_CAST_SCALARS(X) \
-    X(maxs_fp32, Maxs, float) \
-    X(maxs_fp16, Maxs, half) \
-    X(maxs_int32, Maxs, int32_t) \
-    X(maxs_int16, Maxs, int16_t) \
-    X(mins_fp32, Mins, float) \
-    X(mins_fp16, Mins, half) \
-    X(mins_int32, Mins, int32_t) \
-    X(mins_int16, Mins, int16_t) \
-    X(muls_fp32, Muls, float) \
-    X(muls_fp16, Muls, half) \
-    X(shift_left_uint32, ShiftLeft, uint32_t) \
-    X(shift_left_uint16, ShiftLeft, uint16_t) \
-    X(shift_right_uint32, ShiftRight, uint32_t) \
-    X(shift_right_uint16, ShiftRight, uint16_t)
-
-// The instances for routes, which follow: by the widths of source and destination.
-#define PYPTO_CAST_INSTANCES_ROUTES(X) \
-    X(route_b32_b16, int32_t, int16_t, pypto_cast::Route::LISTED) \
-    X(route_b32_b4, int32_t, AscendC::int4b_t, pypto_cast::Route::LISTED) \
-    X(route_b32_b8, int32_t, uint8_t, pypto_cast::Route::LISTED) \
-    X(route_b32_b32, int32_t, int32_t, pypto_cast::Route::LISTED) \
-    X(route_b32_b64, int32_t, int64_t, pypto_cast::Route::LISTED) \
-    X(route_b16_b32, int16_t, int32_t, pypto_cast::Route::LISTED) \
-    X(route_b16_b16, int16_t, int16_t, pypto_cast::Route::LISTED) \
-    X(route_b16_b4, int16_t, AscendC::int4b_t, pypto_cast::Route::LISTED) \
-    X(route_b16_b8, int16_t, uint8_t, pypto_cast::Route::LISTED) \
-    X(route_b16_b64, int16_t, int64_t, pypto_cast::Route::LISTED) \
-    X(route_b4_b32, AscendC::int4b_t, int32_t, pypto_cast::Route::LISTED) \
-    X(route_b4_b16, AscendC::int4b_t, int16_t, pypto_cast::Route::LISTED) \
-    X(route_b4_b8, AscendC::int4b_t, uint8_t, pypto_cast::Route::LISTED) \
-    X(route_b4_b64, AscendC::int4b_t, int64_t, pypto_cast::Route::LISTED) \
-    X(route_b8_b32, uint8_t, int32_t, pypto_cast::Route::LISTED) \
-    X(route_b8_b16, uint8_t, int16_t, pypto_cast::Route::LISTED) \
-    X(route_b8_b4, uint8_t, AscendC::int4b_t, pypto_cast::Route::LISTED) \
-    X(route_b8_b64, uint8_t, int64_t, pypto_cast::Route::LISTED) \
-    X(route_b8_b8, uint8_t, uint8_t, pypto_cast::Route::LISTED) \
-    X(route_b64_b32, int64_t, int32_t, pypto_cast::Route::LISTED) \
-    X(route_b64_b16, int64_t, int16_t, pypto_cast::Route::LISTED) \
-    X(route_b64_b4, int64_t, AscendC::int4b_t, pypto_cast::Route::LISTED) \
-    X(route_b64_b8, int64_t, uint8_t, pypto_cast::Route::LISTED) \
-    X(route_b64_b64, int64_t, int64_t, pypto_cast::Route::LISTED)
-
-// The pairs on which SaturationMode.OFF acts: X(source, destination, steps...).
-// `mode` is the instance's round mode.
-#define PYPTO_CAST_LOW_BITS(X) \
-    X(float, int16_t, CastStep<float, int32_t, mode, false, Operand::IN, Operand::IN>, CastStep<int32_t, int16_t, AscendC::RoundMode::CAST_NONE, true, Operand::IN, Operand::OUT>) \
-    X(half, int16_t, CastStep<half, int32_t, mode, false, Operand::IN, Operand::TMP>, CastStep<int32_t, int16_t, AscendC::RoundMode::CAST_NONE, true, Operand::TMP, Operand::OUT>) \
-    X(half, int8_t, CastStep<half, int32_t, mode, false, Operand::IN, Operand::TMP>, CastStep<int32_t, int16_t, AscendC::RoundMode::CAST_NONE, true, Operand::TMP, Operand::IN>, LowByteStep<Operand::IN, Operand::TMP>, CastStep<int16_t, half, AscendC::RoundMode::CAST_RINT, false, Operand::IN, Operand::IN>, CastStep<half, int8_t, AscendC::RoundMode::CAST_TRUNC, true, Operand::IN, Operand::OUT>) \
-    X(half, uint8_t, CastStep<half, uint8_t, mode, true, Operand::IN, Operand::OUT>) \
-    X(int32_t, int16_t, CastStep<int32_t, int16_t, AscendC::RoundMode::CAST_NONE, true, Operand::IN, Operand::OUT>) \
-    X(int64_t, int32_t, CastStep<int64_t, int32_t, AscendC::RoundMode::CAST_NONE, true, Operand::IN, Operand::OUT>)
+static_assert(offsetof(CastTilingData, fp8_nan) == 316);
+static_assert(offsetof(CastTilingData, own_saturation) == 320);
+static_assert(offsetof(CastTilingData, step_count) == 324);
+static_assert(offsetof(CastTilingData, steps) == 328);
+static_assert(offsetof(CastTilingData, scalars) == 376);
+static_assert(sizeof(CastTilingData) == 424);
 
 #endif  // PYPTO_CAST_INSTANCES_H

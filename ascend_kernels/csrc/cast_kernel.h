@@ -8,7 +8,7 @@
 //     CopyOut   DataCopyPad  out -> GM y
 //
 // The host decides (CastTilingData), this kernel only carries out. It compiles as AscendC for
-// dav-2201 and, against twin/kernel_operator.h, as plain C++17.
+// dav-2201 and dav-3510 and, against twin/kernel_operator.h, as plain C++17.
 #ifndef PYPTO_CAST_KERNEL_H
 #define PYPTO_CAST_KERNEL_H
 
@@ -16,8 +16,10 @@
 #include <type_traits>
 
 #include "cast_instances.h"
-#include "cast_route.h"
 #include "cast_steps.h"
+#if PYPTO_CAST_HAS_ROUTES
+#include "cast_route.h"
+#endif
 #include "kernel_operator.h"
 
 namespace pypto_cast {
@@ -133,6 +135,8 @@ class CastKernel {
     __aicore__ inline void ProcessTiles() {
         pypto_cast::SetControlBit<pypto_cast::kCtrlFloat>(tiling_.inf_nan != 0);
         pypto_cast::SetTruncation(Steps::begins_truncating);
+        if (tiling_.fp8_nan) pypto_cast::SetControlBit<pypto_cast::kCtrlNan>(true);
+        if (tiling_.own_saturation) pypto_cast::SetControlBit<pypto_cast::kCtrlGlobal>(false);
         if (Steps::NeedsScale(tiling_)) AscendC::SetDeqScale(static_cast<half>(1.0f));
         const uint32_t cores = static_cast<uint32_t>(AscendC::GetBlockNum());
         const uint32_t core = static_cast<uint32_t>(AscendC::GetBlockIdx());

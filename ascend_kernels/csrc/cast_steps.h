@@ -17,12 +17,32 @@ constexpr uint32_t kRepeatBits = 8 * 256;
 constexpr uint32_t kMaxRepeat = 255;
 constexpr uint32_t kMaxRepStride = 255;
 
+// The bits of an element, and what copies move of it: bytes of elements that share one or that are
+// floats of a byte.
 template <class T>
-constexpr uint32_t kBits = std::is_same_v<T, AscendC::int4b_t> ? 4 : 8 * sizeof(T);
+struct ElementOf {
+    static constexpr uint32_t bits = 8 * sizeof(T);
+    using Stored = T;
+};
+#define PYPTO_CAST_ELEMENT(T, size)            \
+    template <>                                \
+    struct ElementOf<T> {                      \
+        static constexpr uint32_t bits = size; \
+        using Stored = uint8_t;                \
+    };
+#define PYPTO_CAST_NIBBLE(T) PYPTO_CAST_ELEMENT(T, 4)
+#define PYPTO_CAST_BYTE(T) PYPTO_CAST_ELEMENT(T, 8)
+PYPTO_CAST_NIBBLES(PYPTO_CAST_NIBBLE)
+PYPTO_CAST_BYTES(PYPTO_CAST_BYTE)
+#undef PYPTO_CAST_BYTE
+#undef PYPTO_CAST_NIBBLE
+#undef PYPTO_CAST_ELEMENT
 
-// What copies move: two 4-bit elements share a byte.
 template <class T>
-using Stored = std::conditional_t<std::is_same_v<T, AscendC::int4b_t>, uint8_t, T>;
+constexpr uint32_t kBits = ElementOf<T>::bits;
+
+template <class T>
+using Stored = typename ElementOf<T>::Stored;
 
 __aicore__ inline uint32_t Smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
 

@@ -13,7 +13,7 @@ from typing import Final
 import pypto_cast
 from ascend_kernels import build, npu
 from ascend_kernels.checks.check_runs import run_on_npu
-from ascend_kernels.instances import FAMILIES
+from ascend_kernels.checks.check_program import CHECKED_FAMILY
 from ascend_kernels.npu import NpuError, RunMode
 from pypto_cast.cast.npu import run
 from pypto_cast.device.arithmetic_check import CheckOnDevice
@@ -53,7 +53,7 @@ def npu_device() -> CheckedDevice:
     found = npu.find()
     if found.run_mode is RunMode.SIM or found.soc_name is None:
         raise NpuError(f"no device to check: {found.reason}")
-    chips = {name: chip for name, chip in CHIPS.items() if chip.isa in FAMILIES}
+    chips = {name: chip for name, chip in CHIPS.items() if chip.isa == CHECKED_FAMILY}
     if found.soc_name not in chips:
         raise NpuError(
             f"the device is {found.soc_name}, and the kernels are for A2 and A3: {', '.join(chips)}"

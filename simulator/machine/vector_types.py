@@ -43,12 +43,12 @@ VECTOR_TYPES: Final[Mapping[Format, VectorType]] = {
         (f.INT64, "int64_t", "int64"),
         (f.UINT16, "uint16_t", "uint16"),
         (f.UINT32, "uint32_t", "uint32"),
-        (f.HF8, None, "hifloat8_t"),
-        (f.E4M3FN, None, "fp8_e4m3fn_t"),
-        (f.E5M2, None, "fp8_e5m2_t"),
+        (f.HF8, "hifloat8_t", "hifloat8_t"),
+        (f.E4M3FN, "fp8_e4m3fn_t", "fp8_e4m3fn_t"),
+        (f.E5M2, "fp8_e5m2_t", "fp8_e5m2_t"),
         (f.E8M0, None, "fp8_e8m0_t"),
-        (f.E2M1, None, "fp4x2_e2m1_t"),
-        (f.E1M2, None, "fp4x2_e1m2_t"),
+        (f.E2M1, "fp4x2_e2m1_t", "fp4x2_e2m1_t"),
+        (f.E1M2, "fp4x2_e1m2_t", "fp4x2_e1m2_t"),
     )
 }
 """In the order of their numbers in a trace of the twin (`FormatOf` in csrc/twin/instructions.h)."""

@@ -101,11 +101,13 @@ def test_the_commands_that_bisheng_is_given(tmp_path: Path, cann: Path, packages
     for part, command in zip(PARTS, kernels, strict=True):
         instances = f"-DPYPTO_CAST_PART=PYPTO_CAST_INSTANCES_{part}"
         assert command[:-1] == [
-            *("-x", "asc", "--npu-arch=dav-2201", instances, *gcc, *common),
+            *("-x", "asc", "--npu-arch=dav-2201", "-DPYPTO_CAST_ARCH=2201", instances),
+            *(*gcc, *common),
             *(f"{CSRC}/cast_kernels.asc", "-o"),
         ]
         objects.append(command[-1])
     assert op[:-1] == [
+        "-DPYPTO_CAST_ARCH=2201",
         "-D_GLIBCXX_USE_CXX11_ABI=1",
         f"-I{packages}/torch/include",
         f"-I{packages}/torch/include/torch/csrc/api/include",
@@ -190,7 +192,7 @@ def test_a_compiler_on_the_path_will_do(
 def test_cmake_builds_the_same() -> None:
     """The same sources, parts, architecture, includes and libraries as the commands."""
     text = (CSRC / "CMakeLists.txt").read_text(encoding="utf-8")
-    assert f"set(CMAKE_ASC_ARCHITECTURES {build.ARCHITECTURE})" in text
+    assert f"set(CMAKE_ASC_ARCHITECTURES {build.CAST_LIBRARY.architecture})" in text
     assert f"set(PARTS {' '.join(PARTS)})" in text
     assert "OBJECT cast_kernels.asc)" in text
     assert "add_library(pypto_cast_npu SHARED cast_op.cpp ${KERNELS})" in text

@@ -8,13 +8,14 @@ import subprocess
 import pytest
 from support.programs.twin_programs import needs_twin
 
-from ascend_kernels.emit import HEADER
-from ascend_kernels.instances import PARTS
+from ascend_kernels.emit import target_path
+from ascend_kernels.instances import A2_A3_TARGET, TARGETS
 from ascend_kernels.twin import SOURCES, compiler
 
 SHORT = "PYPTO_CAST_INSTANCES_INT4"
 EVERY = [
-    pytest.param(part, marks=() if part == SHORT else pytest.mark.exhaustive) for part in PARTS
+    pytest.param(part, marks=() if part == SHORT else pytest.mark.exhaustive)
+    for part in A2_A3_TARGET.parts
 ]
 LAUNCH = "-DPYPTO_CAST_LAUNCH(kernel, cores, stream, x, y, tiling)=kernel(x, y, tiling)"
 
@@ -47,6 +48,7 @@ def test_the_older_profile_lacks_what_came_with_9_1() -> None:
 
 
 def test_every_part_has_its_instances() -> None:
-    text = HEADER.read_text(encoding="utf-8")
-    for part in PARTS:
-        assert len(re.findall(rf"^#define {part}\(X\)", text, re.MULTILINE)) == 1
+    for target in TARGETS.values():
+        text = target_path(target).read_text(encoding="utf-8")
+        for part in target.parts:
+            assert len(re.findall(rf"^#define {part}\(X\)", text, re.MULTILINE)) == 1

@@ -317,7 +317,7 @@ def test_the_platform_without_an_npu(monkeypatch: pytest.MonkeyPatch, compiler: 
 def test_the_platform_has_upstreams_attribute() -> None:
     assert pypto.platform.npuarch == "DAV_2201"
     pypto.platform.npuarch = "DAV_2201"
-    with pytest.raises(ValueError, match=r"is 'DAV_2201' \(A2 and A3\).*cannot be 'DAV_3510'"):
+    with pytest.raises(ValueError, match=r"is 'DAV_2201', .* cannot be set to 'DAV_3510'"):
         pypto.platform.npuarch = "DAV_3510"
     assert repr(pypto.platform) == "<pypto_cast.platform of DAV_2201>"
 

@@ -16,12 +16,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.numbers.codes import SEED
 from support.programs.listings import chip_of
-from support.programs.twin_programs import CASES, DISTINCT, Case, needs_twin, random_codes
+from support.programs.twin_programs import (
+    CASES,
+    DISTINCT,
+    OF_A2_A3,
+    Case,
+    needs_twin,
+    random_codes,
+)
 
 import pypto_cast as pypto
-from ascend_kernels import instances, tiling_data, twin
+from ascend_kernels import tiling_data, twin
+from ascend_kernels.instances import A2_A3_TARGET
 from ascend_kernels.matrix import MATRIX
 from ascend_kernels.twin import VISIT
+from pypto_cast.dtypes.data_types import DTYPE_OF
 from simulator.machine import execute as machine
 from simulator.machine.isa import DataCopyPad, Instruction
 from simulator.machine.memory import SimulatorFault
@@ -43,14 +52,19 @@ def _twin() -> None:
     needs_twin()
 
 
+def plain(src: Format, dst: Format) -> Case:
+    """The cast of a pair of A2 and A3, in its default mode."""
+    return next(c for c in DISTINCT if (c.rule.src, c.rule.dst) == (src, dst))
+
+
 def assert_same_bits(case: Case, values: Any, shape: Any, tile: Any, threads: int = 1) -> None:
     program = case.program(shape, tile)
     expected = machine.execute(program, values)
     np.testing.assert_array_equal(twin.execute(program, values, threads=threads), expected)
 
 
-def assert_same_instructions(case: Case, shape: Any, tile: Any, chip: str = "Ascend910B3") -> None:
-    program = case.program(shape, tile, CHIPS[chip])
+def assert_same_instructions(case: Case, shape: Any, tile: Any, chip: str | None = None) -> None:
+    program = case.program(shape, tile, CHIPS[chip] if chip else None)
     for core in program.cores:
         assert twin.trace(program, core) == list(program.instructions(core)), f"core {core}"
 
@@ -85,9 +99,11 @@ def test_tails_of_every_residue(case: Case) -> None:
 
 
 @st.composite
-def tilings(draw: st.DrawFn) -> tuple[Case, tuple[int, ...], tuple[int, ...]]:
+def tilings(
+    draw: st.DrawFn, cases: tuple[Case, ...] = CASES
+) -> tuple[Case, tuple[int, ...], tuple[int, ...]]:
     """A cast, a shape of 1 to 4 dimensions, and a tile."""
-    case = draw(st.sampled_from(CASES))
+    case = draw(st.sampled_from(cases))
     dims = draw(st.integers(1, 4))
     longest = (600, 40, 12, 7)[dims - 1]
     shape = [draw(st.integers(1, longest)) for _ in range(dims - 1)]
@@ -109,7 +125,7 @@ def test_no_tiling_changes_a_bit(
 
 
 def test_strides_and_byte_order() -> None:
-    (case,) = (c for c in DISTINCT if (c.rule.src, c.rule.dst) == (f.FP32, f.FP16))
+    case = plain(f.FP32, f.FP16)
     values = np.random.default_rng(SEED).standard_normal((60, 44)).astype(np.float32)
     before = values.copy()
     for view in (values.T, values[::2, ::-3], values.astype(">f4"), np.asfortranarray(values)):
@@ -120,7 +136,7 @@ def test_strides_and_byte_order() -> None:
 
 def test_results_that_go_past_the_caches() -> None:
     """Large ones do; rows that start and end anywhere in a cache line, too."""
-    (case,) = (c for c in DISTINCT if (c.rule.src, c.rule.dst) == (f.INT16, f.FP32))
+    case = plain(f.INT16, f.FP32)
     values = random_codes(f.INT16, 2051 * 2053, SEED).view(np.int16).reshape(2051, 2053)
     for tile in ((64, 500), (7, 2053), (500, 13)):
         assert_same_bits(case, values, values.shape, tile, threads=2)
@@ -180,7 +196,7 @@ def unbacked(size_bytes: int) -> np.ndarray:
 @pytest.mark.parametrize("more", [-1, 0], ids=["reached", "out-of-reach"])
 def test_rows_as_far_apart_as_a_stride_reaches(more: int) -> None:
     """Rows of INT64 lie 2^32 - 8 bytes apart, then 2^32: one more than a stride of 32 bits."""
-    (case,) = (c for c in DISTINCT if (c.rule.src, c.rule.dst) == (f.INT64, f.FP32))
+    case = plain(f.INT64, f.FP32)
     cols = 2000
     program = case.program((2, 2**29 + cols + more), (2, cols), chip_of(10_000))
     elems = math.prod(program.plan.shape)
@@ -202,7 +218,7 @@ def test_the_instructions_of_every_instance(case: Case) -> None:
 
 
 @settings(max_examples=60)
-@given(tilings(), st.sampled_from(sorted(CHIPS)))
+@given(tilings(OF_A2_A3), st.sampled_from([c.name for c in CHIPS.values() if c.isa == A2_A3]))
 def test_the_instructions_of_any_tiling(
     tiling: tuple[Case, tuple[int, ...], tuple[int, ...]], chip: str
 ) -> None:
@@ -239,7 +255,7 @@ def launched(**changes: int) -> None:
         ({"in_bytes": 196608}, "UB has 196608 B"),
         ({"in_bytes": 0}, "a buffer of no size"),
         (
-            {"instance": len(instances.INSTANCES) + len(instances.ROUTE_INSTANCES)},
+            {"instance": len(A2_A3_TARGET.instances) + len(A2_A3_TARGET.route_instances)},
             "no such instance",
         ),
     ],
@@ -265,13 +281,15 @@ def test_a_violation_on_a_thread_is_raised_too(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7])
-def test_every_pair_through_cast(threads: int) -> None:
-    for rule in MATRIX[A2_A3].values():
+@pytest.mark.parametrize("family", MATRIX)
+def test_every_pair_through_cast(family: str, threads: int) -> None:
+    chip = next(name for name, chip in CHIPS.items() if chip.isa == family)
+    for rule in MATRIX[family].values():
         values = values_of(random_codes(rule.src, 4000, SEED), rule.src).reshape(40, 100)
-        dtype = next(d for d in pypto.DataType if d.format is rule.dst)
+        src, dtype = DTYPE_OF[rule.src], DTYPE_OF[rule.dst]
         mode = pypto.CastMode[f"CAST_{rule.default or RoundMode.RINT}"]
-        tensor = pypto.from_numpy(values)
-        with pypto.options(vec_tile_shapes=(16, 64), threads=threads):
+        tensor = pypto.tensor(None, src, data=values)
+        with pypto.options(chip=chip, vec_tile_shapes=(16, 64), threads=threads):
             expected = pypto.cast(tensor, dtype, mode)
             with pypto.options(engine="twin"):
                 found = pypto.cast(tensor, dtype, mode)

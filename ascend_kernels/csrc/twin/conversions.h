@@ -1,4 +1,4 @@
-// Cast of the A2/A3 vector core on arrays: convert(dst, src, count, mode, control).
+// Cast of the vector core on arrays: convert<policies...>(dst, src, count, mode, policy).
 #ifndef PYPTO_TWIN_CONVERSIONS_H
 #define PYPTO_TWIN_CONVERSIONS_H
 
@@ -23,23 +23,19 @@
 
 namespace pypto_twin {
 
-// The control bits that Cast obeys.
-struct Control {
-    bool inf_nan;   // CTRL[48]: FP16 and BF16 results keep infinity and NaN (else: saturate)
-    bool truncate;  // CTRL[59]: integer results keep the low bits (else: clamp)
-};
-
-// Converts one element, code to code. `flag` is the control bit that results of Dst obey.
-template <class Dst, class Src, RoundMode mode, bool flag>
+// Converts one element, code to code.
+template <class Dst, class Src, RoundMode mode, Policy policy>
 inline typename Format<Dst>::Code converted(typename Format<Src>::Code code) {
     using D = Format<Dst>;
     using S = Format<Src>;
     if constexpr (!D::is_float && !S::is_float) {
         static_assert(D::bits >= 8 && S::bits >= 8, "4-bit integers convert with FP16 only");
         const auto value = static_cast<typename S::Value>(code);
-        return static_cast<typename D::Code>(resized<typename D::Value, flag>(value));
+        constexpr bool truncate = policy == Policy::WRAP;
+        return static_cast<typename D::Code>(resized<typename D::Value, truncate>(value));
     } else if constexpr (!D::is_float) {
-        return static_cast<typename D::Code>(to_integer<Dst, Src, mode, flag>(code));
+        constexpr bool truncate = policy == Policy::WRAP;
+        return static_cast<typename D::Code>(to_integer<Dst, Src, mode, truncate>(code));
     } else if constexpr (std::is_same_v<Dst, float>) {
         if constexpr (std::is_same_v<Src, float>) {
             return to_integral<mode>(code);
@@ -49,14 +45,13 @@ inline typename Format<Dst>::Code converted(typename Format<Src>::Code code) {
             return from_integer<mode>(static_cast<typename S::Value>(code));
         }
     } else if constexpr (S::is_float) {
-        static_assert(std::is_same_v<Src, float>, "16-bit floats have no direct conversion");
-        return static_cast<typename D::Code>(narrowed<Dst, mode, flag>(code));
+        return static_cast<typename D::Code>(narrowed<Dst, mode, policy>(widened<Src>(code)));
     } else {
         const uint32_t wide = from_integer<RoundMode::RINT>(static_cast<typename S::Value>(code));
         if constexpr (holds_all<Dst, Src>()) {
             return static_cast<typename D::Code>(shortened<Dst>(wide));
         } else {
-            return static_cast<typename D::Code>(narrowed<Dst, mode, flag>(wide));
+            return static_cast<typename D::Code>(narrowed<Dst, mode, policy>(wide));
         }
     }
 }
@@ -75,30 +70,35 @@ inline void store(T* dst, size_t index, typename Format<T>::Code code) {
     std::memcpy(dst + index, &code, sizeof code);
 }
 
-// A nibble as the code of the byte-wide integer of the same value.
-inline uint8_t sign_extended(uint32_t nibble) { return static_cast<uint8_t>((nibble ^ 8) - 8); }
+// A nibble as a code: of an integer that of the byte-wide one of the same value.
+template <class T>
+inline uint8_t code_of_nibble(uint32_t nibble) {
+    return static_cast<uint8_t>(Format<T>::is_float ? nibble : (nibble ^ 8) - 8);
+}
 
-template <class Dst, class Src, RoundMode mode, bool flag>
+template <class Dst, class Src, RoundMode mode, Policy policy>
 void convert_all(Dst* dst, const Src* src, size_t count) {
     [[maybe_unused]] const size_t pairs = count / 2;
-    if constexpr (std::is_same_v<Src, Int4x2>) {
+    if constexpr (is_nibble<Src>) {
         PYPTO_TWIN_INDEPENDENT
         for (size_t i = 0; i < pairs; ++i) {
             const uint32_t pair = load(src, i);
-            store(dst, 2 * i, converted<Dst, Src, mode, flag>(sign_extended(pair & 15)));
-            store(dst, 2 * i + 1, converted<Dst, Src, mode, flag>(sign_extended(pair >> 4)));
+            const uint8_t low = code_of_nibble<Src>(pair & 15);
+            const uint8_t high = code_of_nibble<Src>(pair >> 4);
+            store(dst, 2 * i, converted<Dst, Src, mode, policy>(low));
+            store(dst, 2 * i + 1, converted<Dst, Src, mode, policy>(high));
         }
-    } else if constexpr (std::is_same_v<Dst, Int4x2>) {
+    } else if constexpr (is_nibble<Dst>) {
         PYPTO_TWIN_INDEPENDENT
         for (size_t i = 0; i < pairs; ++i) {
-            const uint32_t low = converted<Dst, Src, mode, flag>(load(src, 2 * i));
-            const uint32_t high = converted<Dst, Src, mode, flag>(load(src, 2 * i + 1));
+            const uint32_t low = converted<Dst, Src, mode, policy>(load(src, 2 * i));
+            const uint32_t high = converted<Dst, Src, mode, policy>(load(src, 2 * i + 1));
             store(dst, i, static_cast<uint8_t>((low & 15) | high << 4));
         }
     } else {
         PYPTO_TWIN_INDEPENDENT
         for (size_t i = 0; i < count; ++i) {
-            store(dst, i, converted<Dst, Src, mode, flag>(load(src, i)));
+            store(dst, i, converted<Dst, Src, mode, policy>(load(src, i)));
         }
     }
 }
@@ -118,22 +118,27 @@ void with_constant(RoundMode mode, Body body) {
 // Converts `count` elements; dst may be src where both elements are equally wide.
 //
 // Float to float and integer to float: one rounding by `mode`; NaN becomes the one NaN of Dst, -0
-// keeps its sign, overflow goes where IEEE 754 sends it; or everything saturates, by `control`.
-// FP32 to FP32 rounds to integral values. To integers: NaN gives 0, infinity the nearest limit.
-// `mode` is ignored where Dst holds every value of Src, and between integers.
-template <class Dst, class Src>
-void convert(Dst* dst, const Src* src, size_t count, RoundMode mode, Control control) {
+// keeps its sign if Dst has one, overflow goes where IEEE 754 sends it; or everything saturates, by
+// `policy`, one of `policies`. FP32 to FP32 rounds to integral values. To integers: NaN gives 0,
+// infinity the nearest limit. `mode` is ignored where Dst holds every value of Src, and between
+// integers.
+template <Policy... policies, class Dst, class Src>
+void convert(Dst* dst, const Src* src, size_t count, RoundMode mode, Policy policy) {
     constexpr bool is_float = Format<Dst>::is_float;
     constexpr bool is_exact = holds_all<Dst, Src>();
     constexpr bool has_mode = !is_exact && (is_float || Format<Src>::is_float);
-    constexpr bool has_flag = !is_exact && !std::is_same_v<Dst, float>;
-    const bool flag = is_float ? control.inf_nan : control.truncate;
+    constexpr bool has_policy = !is_exact && !std::is_same_v<Dst, float>;
     const auto with_mode = [=](auto constant) {
         constexpr RoundMode chosen = decltype(constant)::value;
-        if constexpr (has_flag) {
-            if (!flag) return convert_all<Dst, Src, chosen, false>(dst, src, count);
+        if constexpr (has_policy) {
+            const auto with_policy = [=](auto one) {
+                if (policy == one) convert_all<Dst, Src, chosen, one()>(dst, src, count);
+                return policy == one;
+            };
+            (with_policy(std::integral_constant<Policy, policies>{}) || ...);
+        } else {
+            convert_all<Dst, Src, chosen, Policy::INF_NAN>(dst, src, count);
         }
-        convert_all<Dst, Src, chosen, true>(dst, src, count);
     };
     if constexpr (has_mode) {
         with_constant(mode, with_mode);

@@ -9,7 +9,7 @@ template <class T, int64_t number>
 struct TracedFormat {
     using Type = T;
     static constexpr int64_t traced = number;
-    static constexpr uint32_t bits = std::is_same_v<T, Int4x2> ? 4 : 8 * sizeof(T);
+    static constexpr uint32_t bits = is_nibble<T> ? 4 : 8 * sizeof(T);
 };
 template <class T>
 struct TwinOf {
@@ -35,6 +35,31 @@ struct FormatOf;
 PYPTO_TWIN_FORMATS(PYPTO_TWIN_FORMAT)
 #undef PYPTO_TWIN_FORMAT
 
+// What a pair of Cast obeys; other pairs have none, which does not compile.
+template <class Dst, class Src>
+struct CastRow;
+#define PYPTO_TWIN_ROW(Dst, Src, bit, clear, set, nan)                \
+    template <>                                                       \
+    struct CastRow<Dst, Src> {                                        \
+        static constexpr int ctrl_bit = bit;                          \
+        static constexpr Policy when_clear = Policy::clear;           \
+        static constexpr Policy when_set = Policy::set;               \
+        static constexpr bool keeps_nan = nan;                        \
+    };
+PYPTO_TWIN_CAST_ROWS(PYPTO_TWIN_ROW)
+#undef PYPTO_TWIN_ROW
+
+// The rule of special values and overflow. Without the global bit each Cast has its SatMode, which
+// is SAT in all that AscendC's memory API issues.
+template <class Row>
+inline Policy policy_of(const VectorCore& core) {
+    if (Row::ctrl_bit >= 0 && core.is_global() && core.has(Row::ctrl_bit)) return Row::when_set;
+    return Row::keeps_nan && core.has(ctrl_nan) ? Policy::SATURATE_KEEP_NAN : Row::when_clear;
+}
+
+// The SatMode of a Cast in a trace: none where the control bits hold for all.
+inline int64_t traced_saturation(const VectorCore& core) { return core.is_global() ? -1 : 1; }
+
 // CAST_NONE rounds to nearest even where bits are lost.
 inline RoundMode round_mode(AscendC::RoundMode mode) {
     switch (mode) {
@@ -51,10 +76,12 @@ inline RoundMode round_mode(AscendC::RoundMode mode) {
 
 // One copy of the loops for all kernels, whatever their mode. A loop with a call in it is no vector
 // loop, and in a file of this size compilers stop inlining by themselves.
-template <class Dst, class Src>
+template <class Dst, class Src, class Row>
 [[gnu::noinline, gnu::flatten]] void convert_ub(uint8_t* dst, const uint8_t* src, size_t count,
-                                                RoundMode mode, Control control) {
-    convert(reinterpret_cast<Dst*>(dst), reinterpret_cast<const Src*>(src), count, mode, control);
+                                                RoundMode mode, Policy policy) {
+    constexpr Policy nan = Row::keeps_nan ? Policy::SATURATE_KEEP_NAN : Row::when_clear;
+    convert<Row::when_set, Row::when_clear, nan>(
+        reinterpret_cast<Dst*>(dst), reinterpret_cast<const Src*>(src), count, mode, policy);
 }
 
 inline uint64_t whole_blocks(uint64_t size_bytes) {
@@ -259,9 +286,11 @@ void Cast(const LocalTensor<Dst>& dst, const LocalTensor<Src>& src, const RoundM
     if constexpr (std::is_same_v<Dst, half> && std::is_same_v<Src, int32_t>) {
         require(core.deq_scale == bits_as<uint32_t>(1.0f), "INT32 to FP16 without SetDeqScale(1)");
     }
-    core.record(Op::CAST, dst.offset(), src.offset(), To::traced, From::traced, mode, count);
-    convert_ub<typename To::Type, typename From::Type>(to, from, count, round_mode(mode),
-                                                       Control{core.inf_nan(), core.truncate()});
+    core.record(Op::CAST, dst.offset(), src.offset(), To::traced, From::traced, mode,
+                traced_saturation(core), count);
+    using Row = CastRow<Dst, Src>;
+    convert_ub<typename To::Type, typename From::Type, Row>(to, from, count, round_mode(mode),
+                                                            policy_of<Row>(core));
 }
 
 // By repeats, whose active lanes are the first `mask`.
@@ -290,13 +319,14 @@ void Cast(const LocalTensor<Dst>& dst, const LocalTensor<Src>& src, const RoundM
     if constexpr (std::is_same_v<Dst, half> && std::is_same_v<Src, int32_t>) {
         require(core.deq_scale == bits_as<uint32_t>(1.0f), "INT32 to FP16 without SetDeqScale(1)");
     }
-    core.record(Op::CAST_REPEAT, dst.offset(), src.offset(), To::traced, From::traced, mode, mask,
-                repeats, strides.dstBlkStride, strides.srcBlkStride, strides.dstRepStride,
+    core.record(Op::CAST_REPEAT, dst.offset(), src.offset(), To::traced, From::traced, mode,
+                traced_saturation(core), mask, repeats, strides.dstBlkStride, strides.srcBlkStride, strides.dstRepStride,
                 strides.srcRepStride);
     for (uint64_t repeat = 0; repeat < repeats; ++repeat) {
-        convert_ub<typename To::Type, typename From::Type>(
+        using Row = CastRow<Dst, Src>;
+        convert_ub<typename To::Type, typename From::Type, Row>(
             to + repeat * dst_pitch, from + repeat * src_pitch, mask, round_mode(mode),
-            Control{core.inf_nan(), core.truncate()});
+            policy_of<Row>(core));
     }
 }
 

@@ -1,5 +1,5 @@
 // The part of AscendC that the kernels use, for any C++17 compiler: kernels run here as on a vector
-// core, instruction by instruction, with the results of A2/A3.
+// core, instruction by instruction, with the results of the family that PYPTO_CAST_ARCH names.
 #ifndef PYPTO_TWIN_KERNEL_OPERATOR_H
 #define PYPTO_TWIN_KERNEL_OPERATOR_H
 
@@ -28,13 +28,21 @@ struct half {
     uint16_t code;
     half() = default;
     explicit half(float value)
-        : code(pypto_twin::converted<pypto_twin::Half, float, pypto_twin::RoundMode::RINT, true>(
+        : code(pypto_twin::converted<pypto_twin::Half, float, pypto_twin::RoundMode::RINT,
+                                     pypto_twin::Policy::INF_NAN>(
               pypto_twin::bits_as<uint32_t>(value))) {}
 };
 
 struct bfloat16_t {
     uint16_t code;
 };
+
+// Of the 950.
+using hifloat8_t = pypto_twin::Hif8;
+using fp8_e4m3fn_t = pypto_twin::E4m3;
+using fp8_e5m2_t = pypto_twin::E5m2;
+using fp4x2_e2m1_t = pypto_twin::E2m1x2;
+using fp4x2_e1m2_t = pypto_twin::E1m2x2;
 
 enum pipe_t { PIPE_S, PIPE_V, PIPE_MTE2, PIPE_MTE3, PIPE_ALL };
 

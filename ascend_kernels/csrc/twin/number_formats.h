@@ -16,26 +16,65 @@ struct Bfloat16 {
     uint16_t code;
 };
 
-// Two 4-bit integers, the first one in the low nibble.
+// Two 4-bit integers, the first one in the low nibble; and two floats of 4 bits, likewise.
 struct Int4x2 {
     uint8_t code;
 };
+struct E2m1x2 {
+    uint8_t code;
+};
+struct E1m2x2 {
+    uint8_t code;
+};
 
-// IEEE layout: sign, exponent field, stored fraction. Field 0 holds zero and the subnormal numbers,
-// the field of all ones infinity (fraction 0) and NaN.
-template <class CodeWord, int exponent_bits, int fraction_bits>
+struct E4m3 {
+    uint8_t code;
+};
+struct E5m2 {
+    uint8_t code;
+};
+struct Hif8 {
+    uint8_t code;
+};
+
+// The codes of a float that are no numbers: infinity (fraction 0) and NaN in the field of all ones;
+// NaN alone in the last code; none.
+enum class Specials { INF_NAN, NAN_ALONE, NONE };
+
+// IEEE layout: sign, exponent field, stored fraction. Field 0 holds zero and the subnormal numbers.
+template <class CodeWord, int exponent_bits, int fraction_bits,
+          Specials specials = Specials::INF_NAN,
+          int exponent_bias = (1 << (exponent_bits - 1)) - 1>
 struct FloatFormat {
     using Code = CodeWord;
     static constexpr bool is_float = true;
     static constexpr int man_bits = fraction_bits;
-    static constexpr int bias = (1 << (exponent_bits - 1)) - 1;
+    static constexpr int bias = exponent_bias;
     static constexpr int emin = 1 - bias;
     static constexpr int sign_bit = exponent_bits + fraction_bits;
+    static constexpr int bits = 1 + sign_bit;
+    static constexpr bool has_inf = specials == Specials::INF_NAN;
+    static constexpr bool has_nan = specials != Specials::NONE;
     static constexpr uint32_t sign_code = uint32_t{1} << sign_bit;
     static constexpr uint32_t inf_code = ((uint32_t{1} << exponent_bits) - 1) << fraction_bits;
-    static constexpr uint32_t max_code = inf_code - 1;
+    static constexpr uint32_t max_code = has_inf ? inf_code - 1 : sign_code - 1 - has_nan;
     // The one NaN that is ever written. The vendor documents the class only; this is a choice.
     static constexpr uint32_t nan_code = sign_code - 1;
+};
+
+// HiFloat8 (arXiv 2409.16626): the width of the exponent follows from its size, and what the code
+// has left is fraction. One zero; its code with a sign is NaN.
+struct TaperedFormat {
+    using Code = uint8_t;
+    static constexpr bool is_float = true;
+    static constexpr int man_bits = 3;
+    static constexpr int emin = -22;
+    static constexpr int bits = 8;
+    static constexpr bool has_nan = true;
+    static constexpr uint32_t sign_code = 0x80;
+    static constexpr uint32_t inf_code = 0x6F;
+    static constexpr uint32_t max_code = 0x6E;
+    static constexpr uint32_t nan_code = 0x80;
 };
 
 // Two's complement or plain binary. `Value` holds one element.
@@ -63,6 +102,22 @@ template <>
 struct Format<Bfloat16> : FloatFormat<uint16_t, 8, 7> {};
 template <>
 struct Format<Int4x2> : IntFormat<int8_t, 4> {};
+template <>
+struct Format<E4m3> : FloatFormat<uint8_t, 4, 3, Specials::NAN_ALONE> {};
+template <>
+struct Format<E5m2> : FloatFormat<uint8_t, 5, 2> {};
+template <>
+struct Format<E2m1x2> : FloatFormat<uint8_t, 2, 1, Specials::NONE> {};
+template <>
+struct Format<E1m2x2> : FloatFormat<uint8_t, 1, 2, Specials::NONE, 1> {};
+template <>
+struct Format<Hif8> : TaperedFormat {};
+
+// Whether two elements share a byte.
+template <class T>
+constexpr bool is_nibble = Format<T>::bits == 4;
+template <class T>
+constexpr bool is_tapered = std::is_same_v<T, Hif8>;
 
 using Fp32 = Format<float>;
 

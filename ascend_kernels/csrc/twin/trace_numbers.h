@@ -35,7 +35,12 @@
     X(int32_t, 7) \
     X(int64_t, 8) \
     X(uint16_t, 9) \
-    X(uint32_t, 10)
+    X(uint32_t, 10) \
+    X(hifloat8_t, 11) \
+    X(fp8_e4m3fn_t, 12) \
+    X(fp8_e5m2_t, 13) \
+    X(fp4x2_e2m1_t, 14) \
+    X(fp4x2_e1m2_t, 15)
 
 namespace pypto_twin {
 enum class Op : int64_t { DATA_COPY_PAD, CAST, CAST_REPEAT, DUPLICATE, AND_REPEAT, SET_CTRL, RESTORE_CTRL, SET_DEQ_SCALE, SET_FLAG, WAIT_FLAG, PIPE_BARRIER, SCALAR };

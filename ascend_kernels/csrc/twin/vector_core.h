@@ -10,16 +10,23 @@
 #include <stdexcept>
 #include <string>
 
+#include "cast_rows.h"
 #include "trace_numbers.h"
 
 namespace pypto_twin {
 
-constexpr uint32_t ub_bytes = 196608;
 constexpr uint32_t block_bytes = 32;
 constexpr uint32_t repeat_bytes = 256;
 
-// CTRL as kernels find it: each bit that Cast depends on is the other way than most casts need it.
-constexpr uint64_t found_ctrl = uint64_t{1} << 59 | uint64_t{1} << 56 | 8;
+// The bits of CTRL beside 48 and 59, of which A2/A3 has neither: 50 keeps NaN in floats of a byte that
+// saturate, 60 has the bits decide in place of each instruction's SatMode.
+constexpr int ctrl_nan = 50;
+constexpr int ctrl_global = 60;
+
+// CTRL as kernels find it: the bits that every kernel sets are the other way than most casts need
+// them, the others at their defaults.
+constexpr uint64_t found_ctrl =
+    uint64_t{1} << ctrl_global | uint64_t{1} << 59 | uint64_t{1} << 56 | 8;
 
 class Violation : public std::runtime_error {
   public:
@@ -73,8 +80,9 @@ class VectorCore {
     Visit visit = nullptr;
     alignas(256) uint8_t ub[ub_bytes];
 
-    bool inf_nan() const { return ctrl >> 48 & 1; }
-    bool truncate() const { return ctrl >> 59 & 1; }
+    bool has(int bit) const { return ctrl >> bit & 1; }
+    bool inf_nan() const { return has(48); }
+    bool is_global() const { return has(ctrl_global); }
 
     void start() {
         ctrl = found_ctrl;

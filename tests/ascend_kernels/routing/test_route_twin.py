@@ -104,10 +104,10 @@ def test_every_best_route_has_an_instance(text: str) -> None:
     number = instances.instance_number(resolution_of(chain))
     data = tiling_data.tiling_data(program_of(chain, (64,), (64,)))
     if len(chain.work) == 1 and isinstance(chain.work[0], CastStep):
-        assert number < len(instances.INSTANCES)
+        assert number < len(instances.A2_A3_TARGET.instances)
         assert (data.step_count, *data.steps) == (0,) * (1 + len(data.steps))
         return
-    route = instances.ROUTE_INSTANCES[number - len(instances.INSTANCES)]
+    route = instances.A2_A3_TARGET.route_instances[number - len(instances.A2_A3_TARGET.instances)]
     assert (route.src.bits, route.dst.bits) == (
         storage_format(chain.src).bits,
         storage_format(chain.dst).bits,
@@ -119,11 +119,14 @@ def test_every_best_route_has_an_instance(text: str) -> None:
         number, source, target, truncates = word.to_bytes(4, "little")
         assert (places[source], places[target]) == (step.source, step.target)
         if isinstance(step, CastStep):
-            native = instances.INSTANCES[number]
+            native = instances.A2_A3_TARGET.instances[number]
             assert (native.rule.src, native.rule.dst) == (step.src, step.dst)
             assert (native.mode, truncates, scalar) == (step.mode, step.truncates, 0)
         else:
-            assert instances.SCALARS[number - len(instances.INSTANCES)] == (step.op, step.format)
+            assert instances.SCALARS[number - len(instances.A2_A3_TARGET.instances)] == (
+                step.op,
+                step.format,
+            )
             assert scalar == tiling_data.scalar_word(step.format, step.scalar)
 
 
