@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeVar
 
@@ -226,6 +227,13 @@ def elementwise(name: str, *operands: Tensor | Constant, dtype: DataType | None 
         given = [result]
     uninitialized = _uninitialized(operands, condition, held, shape, valid)
     return result_tensor(result, row, out, shape, valid, plan.grid, cause, uninitialized)
+
+
+def together() -> AbstractContextManager[None]:
+    """Let the steps of one operation, none of which writes to a tensor, become one program."""
+    from simulator.arithmetic.native.operation_nodes import deferring  # loaded when first used
+
+    return deferring()
 
 
 @functools.cache

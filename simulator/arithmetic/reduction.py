@@ -117,8 +117,10 @@ def reduce(
 
     require_default_environment()
     axis = _check(operation, operand, fmt, axis)
-    executor = native.executor_for(engine) if operation.name != "prod" else None
+    executor = native.executor_for(engine)
     if executor is not None and (fmt is not FP32 or axis != len(operand.shape) - 1):
+        executor = None
+    if operation.name == "prod" and operand.shape[axis] == 1:  # it keeps the bits of a NaN
         executor = None
     if executor and _is_plain(operation, operand, fmt, trust, inf_nan_mode):
         return native.reduced_rows(executor, operation, operand, None, threads)
@@ -133,6 +135,8 @@ def reduce(
         executor=executor,
         threads=threads,
     )
+    if operation.name == "prod":  # of intervals by steps: it does not grow with its factors
+        return by_numpy(operand)
     if executor and _is_ordered(operation, fmt, trust, inf_nan_mode):
         found = native.rows_of_interval(
             executor, operation.name, operand, None, by_numpy, threads=threads
@@ -175,7 +179,8 @@ def _by_numpy(
     return reduced.reshape((*shape[:axis], 1, *shape[axis + 1 :]))
 
 
-def sum_of_tiles(
+def reduce_tiles(
+    operation: Operation,
     operand: Enclosure,
     tiles: Tiles,
     fmt: Format,
@@ -185,9 +190,10 @@ def sum_of_tiles(
     engine: Engine = "auto",
     threads: int = 1,
 ) -> Enclosure | None:
-    """Add tiles of the last axis to each other, then reduce the first by its sum, natively.
+    """Join tiles of the last axis to each other, then reduce the first of them, natively.
 
     Args:
+        operation: sum or prod.
         operand: FP32 values, at least one along the axis.
         tiles: their extent, and the order in which they are joined.
         by_numpy: evaluates each step.
@@ -195,18 +201,17 @@ def sum_of_tiles(
 
     Returns:
         As `reduce`; None where each step has to be evaluated: without the native executor, in other
-        formats, and where an interval has no native rule.
+        formats, and where an interval has no native rule, as of any product.
     """
     from simulator.arithmetic.native import operation_nodes as native
 
     require_default_environment()
-    operation = OPERATIONS["sum"]
     _check(operation, operand, fmt, -1)
     executor = native.executor_for(engine)
     if executor is None or fmt is not FP32:
         return None
     if not _is_plain(operation, operand, fmt, trust, True):
-        if not _is_ordered(operation, fmt, trust, True):
+        if operation.name != "sum" or not _is_ordered(operation, fmt, trust, True):
             return None
         return native.rows_of_interval(
             executor, operation.name, operand, tiles, by_numpy, threads=threads
@@ -227,7 +232,7 @@ def _is_ordered(operation: Operation, fmt: Format, trust: Trust, inf_nan_mode: b
     """The reduction of exact operands is exact, and that of ends an end."""
     step = OPERATIONS[_STEPS[operation.name]]
     widening = Widening(step, fmt, trust, inf_nan_mode=inf_nan_mode)
-    is_ordered = operation.name != "sum" or ASSUME_SUM_ORDER in trust.assumed
+    is_ordered = operation.name not in ("sum", "prod") or ASSUME_SUM_ORDER in trust.assumed
     return widening.is_none and is_ordered and not trust.names_choices
 
 

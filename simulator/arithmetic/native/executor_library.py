@@ -188,3 +188,7 @@ def _declare(library: ctypes.CDLL) -> None:
         *(ctypes.c_int, pointer, pointer, pointer),
         *(count, count, count, count, count),
     )
+    library.pypto_cast_arithmetic_scan.argtypes = (
+        *(ctypes.c_int, pointer, pointer, count, count, ctypes.c_int, ctypes.c_int),
+        *(pointer, count, count),
+    )

@@ -1,9 +1,9 @@
 """Operations on intervals as nodes of programs: values, both ends and causes in one pass.
 
 The rules are those of `simulator.arithmetic.propagation` and `simulator.arithmetic.widen` for FP32
-numbers that stay finite, under a trust that widens by rounding alone; where causes name choices,
-for zeros and normal numbers. Checks in the same program find elements that these rules do not
-cover; such an operation is evaluated by numpy instead.
+numbers that stay finite, or are one infinity or NaN that is certain, under a trust that widens by
+rounding alone; where causes name choices, for zeros and normal numbers. Checks in the same program
+find elements that these rules do not cover; such an operation is evaluated by numpy instead.
 """
 
 from __future__ import annotations
@@ -23,18 +23,28 @@ from simulator.arithmetic.native.executor_library import Executor
 from simulator.arithmetic.native.node_program import Deferred, Node, compute_all, count_steps
 from simulator.arithmetic.operation import Array, Operation
 from simulator.arithmetic.total_order import from_keys
-from simulator.numbers.formats import FP32
+from simulator.numbers.formats import BOOL, FP32
+from simulator.numbers.rounding import RoundMode
 
 NEEDS_CARE: Final = 1
 IS_OPEN: Final = 2
-_MOST_STEPS: Final = 160
+_MOST_STEPS: Final = 400
 """Operands that need more are computed before a further operation joins them."""
 _CAUSE: Final = np.dtype(np.uint16)
 _CLAIM: Final = np.dtype(np.uint64)
-_MONOTONE: Final = ("add", "sub", "neg", "maximum", "minimum", "relu", "exp", "sqrt", "log")
+_MONOTONE: Final = (
+    *("add", "sub", "neg", "maximum", "minimum", "relu", "exp", "sqrt", "log"),
+    *("round", "floor", "ceil", "trunc"),
+)
 _CORNERS: Final[Mapping[str, str]] = MappingProxyType({"mul": "product", "div": "quotient"})
 _FALLING: Final = ("reciprocal", "rsqrt")
-OPERATIONS: Final = frozenset((*_MONOTONE, *_CORNERS, *_FALLING, "abs"))
+_EQUALITIES: Final = ("eq", "ne")
+TRUTHS: Final[Mapping[str, str]] = MappingProxyType({"logical_and": "and8", "logical_not": "not8"})
+"""Operations on truths, as the library spells them."""
+_COMPARISONS: Final = (*_EQUALITIES, "lt", "le", "gt", "ge", "signbit", *TRUTHS)
+OPERATIONS: Final = frozenset(
+    (*_MONOTONE, *_CORNERS, *_FALLING, *_COMPARISONS, "abs", "where"),
+)
 """The elementwise operations whose rules the executor has."""
 
 Part = Node | Array
@@ -251,6 +261,7 @@ class Builder:
         operands: of FP32, or of the format of a cast.
         threads: that share the work, at most.
         again: evaluates the operation by numpy; it holds operands as `unheld` gives them.
+        is_kept: the nodes are to serve other operands of the same layout, too.
     """
 
     def __init__(
@@ -259,8 +270,11 @@ class Builder:
         operands: Sequence[Enclosure],
         threads: int,
         again: Callable[[], Enclosure],
+        *,
+        is_kept: bool = False,
     ) -> None:
         self._executor, self._threads, self._again = executor, threads, again
+        self._is_kept = is_kept
         pending = [x for x in operands if isinstance(x, DeferredInterval) and x.is_pending]
         if count_steps([node for x in pending for node in x.parts.nodes()]) > _MOST_STEPS:
             for x in pending:
@@ -281,6 +295,8 @@ class Builder:
             added: by the operation.
         """
         name, given = operation.name, self._operands
+        if name == "where" or name in _COMPARISONS:
+            return self._chosen(operation, shape, names_choices=added.choices is not None)
         node = functools.partial(self._node, shape=shape)
         values = node(name, *(x.values for x in given))
         if all(x.is_exact for x in given):
@@ -319,11 +335,49 @@ class Builder:
                 if not self._is_checked("check_normal_ends", x.low, x.high):
                     self._check("check_normal", x.low, x.high)
         if added.choices is None:
-            self._check("check_ends", low, high)
+            ends = [end for x in given for end in (x.low, x.high)]
+            self._check(f"check_ends{len(given)}", low, high, *ends)
             cause = self._cause(low, high, added.width, added.cause)
         else:
             self._check("check_normal_ends", low, high)
             cause = self._choices(inner, (low, high), added.choices)
+        return self._made(values, low, high, cause)
+
+    def _chosen(
+        self, operation: Operation, shape: tuple[int, ...], *, names_choices: bool
+    ) -> DeferredInterval:
+        """Truths of numbers, and elements that are chosen by a truth: nothing is computed."""
+        name, given = operation.name, self._operands
+        dtype = BOOL.dtype if operation.gives_truth else FP32.dtype
+        node = functools.partial(self._node, shape=shape, dtype=dtype)
+        values = node(TRUTHS.get(name, name), *(x.values for x in given))
+        if name in _EQUALITIES:
+            ends = [end for x in given for end in (x.low, x.high)]
+            low, high = (node(f"{name}_{end}", *ends) for end in _ENDS)
+        elif operation.gives_truth:
+            paired = list(zip(given, operation.directions, strict=True))
+            low, high = (
+                node(
+                    TRUTHS.get(name, name),
+                    *(x.low if rises * side > 0 else x.high for x, rises in paired),
+                )
+                for side in (1, -1)
+            )
+        else:
+            condition, a, b = given
+            branches = (a.low, b.low), (a.high, b.high)
+            if condition.is_exact:
+                low, high = (node("where", condition.values, *pair) for pair in branches)
+            else:
+                low, high = (
+                    node(f"select_{end}", condition.low, condition.high, *pair)
+                    for end, pair in zip(_ENDS, branches, strict=True)
+                )
+        self._check("check_truth" if operation.gives_truth else "check_hull", low, high)
+        if names_choices:
+            cause = self._choices((low, high), (low, high), 0)
+        else:
+            cause = self._cause(low, high, 0, 0)
         return self._made(values, low, high, cause)
 
     def cast(self, name: str, dtype: np.dtype[np.generic], *, names_choices: bool) -> Enclosure:
@@ -336,10 +390,11 @@ class Builder:
         if names_choices:
             self._check(_CONCERNED[name], x.low, x.high)
             if not x.is_exact:
-                is_wide = x.low.dtype == FP32.dtype
-                kind = "choices_if_open" if is_wide else "choices_if_open16"
+                kind = f"choices_if_open{_SUFFIXES[x.low.dtype.itemsize]}"
                 cause = self._node(kind, cause, x.low, x.high, shape=x.low.shape, dtype=_CAUSE)
-        kind = "check_ends" if dtype.itemsize == FP32.dtype.itemsize else "check_codes"
+        kind = "check_codes"
+        if dtype.itemsize == FP32.dtype.itemsize:
+            kind = "check_ends" if dtype == FP32.dtype else "check_integers"
         self._check(kind, low, high)
         return self._made(values, low, high, cause)
 
@@ -392,7 +447,7 @@ class Builder:
         if name in ("div", *_FALLING):
             self._check("check_divisor", last.low, last.high)
         if name in ("sqrt", "log", "rsqrt"):
-            self._check("check_domain", last.low)
+            self._check("check_domain", last.low, last.high)
 
     def _cause(self, low: Node, high: Node, width: int, own: int) -> Part:
         """Of several causes the wider interval's; see `BoundsCollector`."""
@@ -403,6 +458,11 @@ class Builder:
         if len(sources) == 1 and not width:
             assert sources[0].cause is not None
             return sources[0].cause
+        if not self._is_kept:
+            parts = [*(x.cause for x in sources), *([mine] if width else [])]
+            single = [x for x in parts if isinstance(x, np.ndarray) and x.shape == (1,)]
+            if len(single) == len(parts) and len({int(x[0]) for x in single}) == 1:
+                return single[0]
         node = functools.partial(self._node, shape=low.shape)
         claims: list[Part] = [self._claim(x, x.cause) for x in sources if x.cause is not None]
         if width:
@@ -410,7 +470,8 @@ class Builder:
         whole = claims[0]
         for each in claims[1:]:
             whole = node("stronger", whole, each, dtype=_CLAIM)
-        return node("cause_of", whole, low, high, dtype=_CAUSE)
+        suffix = _SUFFIXES[low.dtype.itemsize]
+        return node(f"cause_of{suffix}", whole, low, high, dtype=_CAUSE)
 
     def _choices(self, inner: tuple[Part, Part], ends: tuple[Node, Node], own: int) -> Part:
         """The choices of all operands, and those of an operation that moves ends by itself."""
@@ -422,11 +483,12 @@ class Builder:
         if not parts:
             return np.zeros(1, _CAUSE)
         joined = functools.reduce(lambda one, other: node("all_choices", one, other), parts)
-        return node("choices_if_open", joined, *ends)
+        return node(f"choices_if_open{_SUFFIXES[ends[0].dtype.itemsize]}", joined, *ends)
 
     def _claim(self, x: _Operand, cause: Part) -> Node:
         shape = np.broadcast_shapes(x.low.shape, cause.shape)
-        return self._node("claim", x.low, x.high, cause, shape=shape, dtype=_CLAIM)
+        name = f"claim{_SUFFIXES[x.low.dtype.itemsize]}"
+        return self._node(name, x.low, x.high, cause, shape=shape, dtype=_CLAIM)
 
     def _made(self, values: Part, low: Part, high: Part, cause: Part) -> DeferredInterval:
         return DeferredInterval(
@@ -442,12 +504,26 @@ class Builder:
 
 
 _ENDS: Final = ("low", "high")
+_SUFFIXES: Final[Mapping[int, str]] = MappingProxyType({1: "8", 2: "16", 4: ""})
+"""Of a loop over ends, by the bytes of an element."""
+INT32_OF_FP32: Final[Mapping[RoundMode, str]] = MappingProxyType(
+    {
+        RoundMode.RINT: "int32_of_fp32_rint",
+        RoundMode.ROUND: "int32_of_fp32_round",
+        RoundMode.FLOOR: "int32_of_fp32_floor",
+        RoundMode.CEIL: "int32_of_fp32_ceil",
+        RoundMode.TRUNC: "int32_of_fp32_trunc",
+    }
+)
+"""Conversions that clamp, by their mode."""
 _CONCERNED: Final[Mapping[str, str]] = MappingProxyType(
     {
         "bf16_of_fp32": "check_to_bf16",
         "fp16_of_fp32": "check_to_fp16",
         "fp32_of_bf16": "check_from_bf16",
         "fp32_of_fp16": "check_from_fp16",
+        "fp32_of_int32": "check_integers",
+        **dict.fromkeys(INT32_OF_FP32.values(), "check_normal"),
     }
 )
 """Of a conversion the check for numbers that a choice concerns; see `concerned`."""

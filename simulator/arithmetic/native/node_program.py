@@ -25,7 +25,7 @@ from simulator.arithmetic.operation import Array
 from simulator.arithmetic.reduction_order import Tiles
 from simulator.numbers import elementwise, result_memory
 
-_MOST_STEPS: Final = 240
+_MOST_STEPS: Final = 480
 _CALL_ELEMS: Final = 1 << 23
 """Elements of one call: signals are handled in between."""
 _THREAD_ELEMS: Final = 1 << 17

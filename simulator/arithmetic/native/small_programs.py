@@ -191,7 +191,7 @@ def interval_of(
         return None
 
     def make() -> Sequence[Part]:
-        builder = Builder(executor, taken, 1, lambda: _UNUSED)
+        builder = Builder(executor, taken, 1, lambda: _UNUSED, is_kept=True)
         parts = builder.elementwise(operation, shape, added).parts
         return (parts.values, parts.low, parts.high, parts.cause, *parts.checks)
 

@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t BLOCK_ELEMS = 4096;
 constexpr int64_t LINE_BYTES = 64;
 constexpr int64_t SLACK_ELEMS = 64;
-constexpr int MAX_STEPS = 256, MAX_BUFFERS = 1024;
+constexpr int MAX_STEPS = 512, MAX_BUFFERS = 1024;
 
 struct Shape {
     int operands;
@@ -313,4 +313,17 @@ EXPORT int pypto_cast_arithmetic_multiply(int level, const int8_t* a, const int8
                                           int64_t column, int64_t column_end) {
     if (level < SCALAR || level > best_level()) return BAD_LEVEL;
     return loops_of(level).multiply({a, b, out, rows, terms, columns}, column, column_end);
+}
+
+// Sums or products of all elements up to each, along some rows. `scratch` has room for two tiles.
+EXPORT int pypto_cast_arithmetic_scan(int level, const float* in, float* out, int64_t columns,
+                                      int64_t extent, int multiplies, int keeps_signs,
+                                      float* scratch, int64_t row, int64_t row_end) {
+    if (level < SCALAR || level > best_level()) return BAD_LEVEL;
+    if (columns < 1 || extent < 1) return BAD_PROGRAM;
+    const Environment environment;
+    Environment::round(NEAREST);
+    loops_of(level).scan({in, out, columns, extent, multiplies != 0, keeps_signs != 0, scratch},
+                         row, row_end);
+    return OK;
 }

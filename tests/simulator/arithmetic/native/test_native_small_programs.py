@@ -16,7 +16,7 @@ from simulator.arithmetic.interval import Interval
 from simulator.arithmetic.native import executor_library, small_programs
 from simulator.arithmetic.native.node_program import KeptProgram, Node
 from simulator.arithmetic.native.operation_nodes import deferring, has_function
-from simulator.arithmetic.reduction import sum_of_tiles
+from simulator.arithmetic.reduction import reduce_tiles
 from simulator.numbers.formats import FP32, FloatFormat
 
 Array = np.ndarray[Any, Any]
@@ -117,7 +117,7 @@ def test_operands_that_are_one_array() -> None:
         same(evaluate(OPERATIONS["mul"], case, FP32), expected, "mul")
 
 
-@pytest.mark.parametrize("name", ["amax", "amin", "sum"])
+@pytest.mark.parametrize("name", ["amax", "amin", "sum", "prod"])
 def test_rows(name: str) -> None:
     at("baseline")
     row = OPERATIONS[name]
@@ -139,7 +139,7 @@ def test_sums_of_tiles_are_told_apart() -> None:
     row = OPERATIONS["add"]
     joined = by_numpy(row, [numbers[:, :50], numbers[:, 50:]], FP32)
     for tiles, given in ((whole, numbers), (halves, joined), (whole, numbers)):
-        found = sum_of_tiles(x, tiles, FP32, by_numpy=lambda x: x, trust=EXACT)
+        found = reduce_tiles(OPERATIONS["sum"], x, tiles, FP32, by_numpy=lambda x: x, trust=EXACT)
         assert found is not None
         expected = reduce(
             *(OPERATIONS["sum"], Enclosure(values=given), FP32),
