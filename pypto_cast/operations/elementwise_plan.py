@@ -198,6 +198,8 @@ def elementwise(name: str, *operands: Tensor | Constant, dtype: DataType | None 
     """
     row = ROWS[name]
     tensors = list({id(x): x for x in operands if isinstance(x, Tensor)}.values())
+    if not tensors and dtype is None:
+        check_operand(name, operands[0])  # which refuses it
     condition = operands[0] if _takes_condition(name) else None
     plan = _plan_of(row, tensors, condition, dtype)
     shape, valid, fmt, out = plan.shape, plan.valid, plan.fmt, plan.out
