@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import os
+import re
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
@@ -132,6 +134,12 @@ class OperationStep(CallSite):
     def is_open(self) -> bool:
         """True if a device may give other values."""
         return self.openness()
+
+    @property
+    def result_elems(self) -> int:
+        """The elements of its result; 0 if that is no tensor."""
+        _, _, shape = self.result.partition(" ")
+        return math.prod(map(int, re.findall(r"\d+", shape))) if shape else 0
 
     def __str__(self) -> str:
         return " ".join(filter(None, (self.name, self.result, self.place)))

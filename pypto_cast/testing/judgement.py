@@ -306,7 +306,7 @@ def _judged(
         impossible, first = _impossible(value, output)
         if impossible:
             array = native(array)
-            outside = _by_tile(output, ~output.contains(array))
+            outside = by_tile(output, ~output.contains(array))
             layout = layout_of(array, output.shape, partial(possible_share, output))
         if golden is not None:
             golden_impossible, _ = _impossible(golden, output)
@@ -327,8 +327,13 @@ def _judged(
     )
 
 
-def _by_tile(output: OutputCertainty, outside: npt.NDArray[np.bool_]) -> tuple[OutsideCount, ...]:
-    """The elements outside by the tile that wrote them last."""
+def by_tile(output: OutputCertainty, outside: npt.NDArray[np.bool_]) -> tuple[OutsideCount, ...]:
+    """The elements outside by the tile that wrote them last, the most first.
+
+    Args:
+        output: the bounds.
+        outside: true where a result cannot be.
+    """
     left = outside.copy()
     found = []
     for box in reversed(boxes_of(output, most=None)):

@@ -164,7 +164,8 @@ def pieces_observed(observer: Callable[[int], None]) -> Iterator[None]:
         _OBSERVER.reset(token)
 
 
-def _tell_observer(elems: int) -> None:
+def tell_observer(elems: int) -> None:
+    """Hand the elements of a piece to the observer of `pieces_observed`, if there is one."""
     observer = _OBSERVER.get()
     if observer is not None:
         observer(elems)
@@ -188,7 +189,7 @@ def compared(result: Any, golden: Any) -> Comparison:
     for a, b in pieces(ours, theirs):
         same, one, apart = _last_places(codes_of(a, fmt), codes_of(b, fmt), fmt)
         equal, nans = equal + same, nans + one
-        _tell_observer(apart.size + same + one)
+        tell_observer(apart.size + same + one)
         # The class of d is the next power of two: 1, 2, 3 to 4, 5 to 8.
         exponents, counts = np.unique(
             np.frexp((apart - np.uint64(1)).astype(np.float64))[1], return_counts=True
@@ -231,7 +232,7 @@ def errors_of(result: npt.NDArray[Any], golden: npt.NDArray[Any]) -> Errors:
             else part.astype(np.float64)
             for part in parts
         )
-        _tell_observer(x.size)
+        tell_observer(x.size)
         numbers = np.isfinite(x) & np.isfinite(g)
         odd = ~numbers & ~((x == g) | (np.isnan(x) & np.isnan(g)))
         if odd.any():
