@@ -68,11 +68,17 @@ def _measured(judging: Callable[[], object]) -> tuple[int, float]:
         tracemalloc.stop()
 
 
-def _in_parts(folder: Path) -> None:
+def _in_parts(folder: Path) -> Callable[[], object]:
+    """Judge the softmax of the golden, of which one row in a thousand is wrong."""
     x = np.load(folder / "golden.npy", mmap_mode="r")
-    y = np.load(folder / "result.npy", mmap_mode="r")
+    y = np.load(folder / "result.npy", mmap_mode="r+")
+    for start in range(0, len(x), _STEP_ROWS):
+        part = x[start : start + _STEP_ROWS]
+        e = np.exp(part - part.max(-1, keepdims=True), dtype=np.float64)
+        y[start : start + _STEP_ROWS] = e / e.sum(-1, keepdims=True)
+        y[start] *= np.float32(1.25)
     arguments = [x, np.zeros(y.shape, y.dtype)]
-    PartJudge(RowParts(softmax, arguments, {}), ALLOWED_BYTES).judged({"y": y}, None)
+    return lambda: PartJudge(RowParts(softmax, arguments, {}), ALLOWED_BYTES).judged({"y": y}, None)
 
 
 def _rows(elems: int, folder: Path) -> Iterator[tuple[str, int, float]]:
@@ -90,12 +96,14 @@ def _rows(elems: int, folder: Path) -> Iterator[tuple[str, int, float]]:
     kinds: tuple[tuple[str, str, bool], ...] = (
         ("FP32 in Fortran's order", "<f4", True),
         ("FP32 with the bytes of big-endian machines", ">f4", False),
-        ("FP32", "<f4", False),
     )
     for words, dtype, fortran in kinds:
         _written(folder / "result.npy", rows, 1, dtype, fortran=fortran)
         yield beside(words)
-    yield "FP32 by the bounds of a softmax, in parts", *_measured(lambda: _in_parts(folder))
+    _written(folder / "result.npy", rows, 1, "<f4")
+    yield beside("FP32")
+    yield "FP32 by the bounds of a softmax, in parts", *_measured(_in_parts(folder))
+    _written(folder / "result.npy", rows, 1, "<f4")
     for name in ("result", "golden"):
         codes: npt.NDArray[Any] = np.load(folder / f"{name}.npy", mmap_mode="r+").view(np.uint32)
         for start in range(0, rows, _STEP_ROWS):

@@ -238,6 +238,8 @@ _Key = tuple[int, tuple[int, ...], tuple[int, ...]]
 
 _KEPT: Final = 256
 """Arrays remembered at most, the last ones."""
+_SWEPT: Final = 16
+"""Of more than these, those that no longer exist are forgotten, with all boxes that wrote them."""
 _REMEMBERED: Final[dict[_Key, tuple[weakref.ref[Any], Patches]]] = {}
 _LOCK: Final = Lock()
 
@@ -255,6 +257,9 @@ def remember_array(array: npt.NDArray[Any], owner: Any, patches: Iterable[Patch]
     with _LOCK:
         _REMEMBERED.pop(key, None)
         _REMEMBERED[key] = (weakref.ref(_memory_owner(owner)), tuple(patches))
+        if len(_REMEMBERED) > _SWEPT:
+            for gone in [k for k, (memory, _) in _REMEMBERED.items() if memory() is None]:
+                del _REMEMBERED[gone]
         while len(_REMEMBERED) > _KEPT:
             del _REMEMBERED[next(iter(_REMEMBERED))]
 

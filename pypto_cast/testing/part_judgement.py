@@ -154,6 +154,7 @@ class PartJudge:
                 if arrays is not None and self._add(tallies, part, bounds, arrays, is_golden):
                     failing.setdefault(is_golden, (first, last))
             tell_observer(sum(output.values.size for output in bounds.outputs))
+            del bounds  # before those of the next part are computed
         beside = {} if goldens is None else self._beside(results, goldens, precise, standard)
         outputs = tuple(
             dataclasses.replace(
