@@ -45,8 +45,17 @@ def dumped(path: Path, dtype: DataType | None = None, shape: Shape | None = None
     Raises:
         OSError: the file cannot be read.
         ModuleNotFoundError: the package that reads this kind is not installed.
-        TypeError, ValueError: it is none, not sound, or of another dtype or size.
+        TypeError, ValueError: it is none, not sound, of another dtype or size, or has
+            no elements.
     """
+    found = _dumped(path, dtype, shape)
+    for array in found.values() if isinstance(found, dict) else (found,):
+        if not array.size:
+            raise ValueError(f"{path} has shape {list(array.shape)}: no elements to judge")
+    return found
+
+
+def _dumped(path: Path, dtype: DataType | None, shape: Shape | None) -> Given:
     if path.suffix == _RAW:
         return _raw(path, dtype, shape)
     if path.suffix in _STORED:

@@ -157,6 +157,8 @@ def test_raw_bytes_and_bf16_kept_as_fp32(command: Command, files: Path) -> None:
             "the kernel writes y, not z",
         ),
         (("nothing.npy", "--golden", "right.npy"), "nothing.npy"),
+        (("none.npy", "--golden", "none.npy"), "has shape [0, 4]: no elements to judge"),
+        (("right.npy", "--kernel", "k.py::scaled", "--inputs", "none.npz"), "holds none of x, y"),
     ],
 )
 def test_what_cannot_be_judged(
@@ -168,6 +170,8 @@ def test_what_cannot_be_judged(
     np.save(files / "half.npy", right.astype(np.float16))
     np.save(files / "wide.npy", right)
     (files / "empty.npy").write_bytes(b"")
+    np.save(files / "none.npy", np.zeros((0, 4), np.float32))
+    np.savez(files / "none.npz")
     known = {path.name for path in files.iterdir()} | {
         "nothing.npy",
         "k.py::scaled",

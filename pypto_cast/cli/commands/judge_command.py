@@ -126,6 +126,9 @@ def run_judge(
         check_pages()
     if names_a_program(result):
         program = judged_program(result, golden, cast(Standard, standard))
+        if not any(step.judged for step in program.steps):
+            first = program.steps[0]
+            raise ValueError(f"no step can be judged; of {printable(first.name)}: {first.reason}")
         facts = plain(result=result, golden=golden)
         _tell(result, program.report, facts, as_json=json)
         _write(program.report, program.outputs, html, junit_xml, force=force)
