@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import tracemalloc
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -155,6 +156,7 @@ class PartJudge:
                     failing.setdefault(is_golden, (first, last))
             tell_observer(sum(output.values.size for output in bounds.outputs))
             del bounds  # before those of the next part are computed
+            gc.collect()  # recordings of calls refer to themselves
         beside = {} if goldens is None else self._beside(results, goldens, precise, standard)
         outputs = tuple(
             dataclasses.replace(
