@@ -2,7 +2,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <new>
+#include <string>
 #include <vector>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include "environment.h"
 #include "program.h"
@@ -260,6 +265,33 @@ const Loops& loops_of(int level) {
     return loops_baseline();
 }
 
+// Ways to multiply INT8 matrices; each belongs to a level.
+enum Way { PLAIN, PLAIN_AVX2, PLAIN_AVX512, VNNI_AVX2, VNNI_AVX512, WAYS };
+constexpr const char* WAY_NAMES[WAYS] = {"baseline", "avx2", "avx512", "avx2_vnni", "avx512_vnni"};
+
+Multiply multiply_of(int way) {
+    const Level best = best_level();
+    if (way == PLAIN) return loops_of(BASELINE).multiply;
+    if (way == PLAIN_AVX2 && best >= AVX2) return loops_of(AVX2).multiply;
+    if (way == PLAIN_AVX512 && best >= AVX512) return loops_of(AVX512).multiply;
+#if defined(__x86_64__)
+    [[maybe_unused]] unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+#if defined(HAS_AVX2_VNNI)
+    // AVX-VNNI: leaf 7, part 1, bit 4 of EAX.
+    if (way == VNNI_AVX2 && best >= AVX2 && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) &&
+        (eax >> 4 & 1))
+        return multiply_avx2_vnni;
+#endif
+#if defined(HAS_AVX512_VNNI)
+    // AVX512-VNNI: leaf 7, part 0, bit 11 of ECX.
+    if (way == VNNI_AVX512 && best >= AVX512 &&
+        __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (ecx >> 11 & 1))
+        return multiply_avx512_vnni;
+#endif
+#endif
+    return nullptr;
+}
+
 }  // namespace
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
@@ -307,10 +339,24 @@ EXPORT int pypto_cast_arithmetic_run(int level, const Step* steps, int64_t steps
     return program.run(row, row_end, column, column_end, scratch);
 }
 
+// The ways to multiply INT8 matrices that this machine has, as NUMBER:NAME; a name starts with the
+// level that a way belongs to, the fastest of a level is the last.
+EXPORT const char* pypto_cast_arithmetic_ways() {
+    static const std::string ways = [] {
+        std::string found;
+        for (int way = 0; way < WAYS; ++way)
+            if (multiply_of(way) != nullptr)
+                found += std::to_string(way) + ":" + WAY_NAMES[way] + " ";
+        return found;
+    }();
+    return ways.c_str();
+}
+
 // Multiplies INT8 matrices, some columns of the second one. INT32 sums wrap.
-EXPORT int pypto_cast_arithmetic_multiply(int level, const int8_t* a, const int8_t* b, int32_t* out,
+EXPORT int pypto_cast_arithmetic_multiply(int way, const int8_t* a, const int8_t* b, int32_t* out,
                                           int64_t rows, int64_t terms, int64_t columns,
                                           int64_t column, int64_t column_end) {
-    if (level < SCALAR || level > best_level()) return BAD_LEVEL;
-    return loops_of(level).multiply({a, b, out, rows, terms, columns}, column, column_end);
+    const Multiply multiply = multiply_of(way);
+    if (multiply == nullptr) return BAD_LEVEL;
+    return multiply({a, b, out, rows, terms, columns}, column, column_end);
 }

@@ -116,5 +116,8 @@ struct Loops {
 const Loops& loops_baseline();
 const Loops& loops_avx2();
 const Loops& loops_avx512();
+// With instructions that multiply bytes; where the compiler has them.
+Status multiply_avx2_vnni(const Matrices& given, int64_t column, int64_t column_end);
+Status multiply_avx512_vnni(const Matrices& given, int64_t column, int64_t column_end);
 
 #endif  // PYPTO_CAST_PROGRAM_H
