@@ -187,7 +187,7 @@ def _declare(library: ctypes.CDLL) -> None:
     pointer, count = ctypes.c_void_p, ctypes.c_int64
     library.pypto_cast_arithmetic_run.argtypes = (
         *(ctypes.c_int, pointer, count, pointer, pointer, count),
-        *(count, count, count, count, pointer, pointer),
+        *(count, count, count, count, pointer, pointer, pointer),
     )
     library.pypto_cast_arithmetic_scratch.argtypes = (pointer, count, pointer, count, count)
     library.pypto_cast_arithmetic_scratch.restype = count

@@ -9,6 +9,7 @@ cover; such an operation is evaluated by numpy instead.
 from __future__ import annotations
 
 import functools
+import math
 import operator
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -233,6 +234,8 @@ class _Operand:
             self.values, self.low, self.high = x.values, x.low, x.high
             if x.interval is not None:
                 self.cause = _single(x.interval.cause)
+        if self.low is self.values and self.high is self.values:
+            self.cause = None  # certain everywhere
 
     @property
     def is_exact(self) -> bool:
@@ -271,7 +274,12 @@ class Builder:
         self._checks: list[Node] = list(checks)
 
     def elementwise(
-        self, operation: Operation, shape: tuple[int, ...], added: Added
+        self,
+        operation: Operation,
+        shape: tuple[int, ...],
+        added: Added,
+        *,
+        runs_again: bool = False,
     ) -> DeferredInterval:
         """An operation of `OPERATIONS` on FP32.
 
@@ -279,6 +287,7 @@ class Builder:
             operation: the row.
             shape: of the result.
             added: by the operation.
+            runs_again: the nodes are kept for other numbers than the operands of now.
         """
         name, given = operation.name, self._operands
         node = functools.partial(self._node, shape=shape)
@@ -303,7 +312,8 @@ class Builder:
             )
         self._check_operands(name)
         inner = low, high
-        if added.ulps:
+        is_scaled = name == "mul" and low is values and not runs_again and self._scales()
+        if added.ulps and not is_scaled:
             ends = [end for x in given for end in (x.low, x.high)]
             suffix, beside = "2" if len(given) == 2 else "", ends
             if operation.unrounded is not None:
@@ -353,6 +363,52 @@ class Builder:
         self._check("check_ends", low, high)
         return self._made(values, low, high, x.cause)
 
+    def rows_by_choices(self, reduction: Callable[[Part], Node]) -> DeferredInterval:
+        """A maximum or minimum along rows, where causes name choices."""
+        (x,) = self._operands
+        values = low = high = reduction(x.values)
+        cause: Part = np.zeros(1, _CAUSE)
+        if x.cause is not None:
+            low, high = reduction(x.low), reduction(x.high)
+            along = self._choices_along(x, values.shape)
+            cause = self._node("choices_if_open", along, low, high, shape=low.shape, dtype=_CAUSE)
+        self._check("check_ends", low, high)
+        return self._made(values, low, high, cause)
+
+    def sum_in_any_order(
+        self, reduction: Callable[[Part], Node], rule: Array, own: int
+    ) -> DeferredInterval:
+        """A sum along rows in any order, where causes name choices.
+
+        Args:
+            reduction: gives the sum of the values.
+            rule: the struct SumRule in C++.
+            own: the choices that would close it.
+        """
+        (x,) = self._operands
+        values = reduction(x.values)
+        node = functools.partial(self._node, shape=values.shape)
+        ends = self._row_node("sum_ends", x.low, x.high, rule, shape=values.shape, dtype=_CLAIM)
+        low, high = (node(f"{end}_of", ends) for end in _ENDS)
+        self._check("check_normal_ends", low, high)
+        cause: Part = np.array([own], _CAUSE)
+        if x.cause is not None:
+            along = self._choices_along(x, values.shape)
+            cause = node("all_choices", along, cause, dtype=_CAUSE)
+        cause = node("choices_if_open", cause, low, high, dtype=_CAUSE)
+        return self._made(values, low, high, cause)
+
+    def _choices_along(self, x: _Operand, shape: tuple[int, ...]) -> Node:
+        assert x.cause is not None
+        return self._row_node("choices_along", x.cause, x.low, x.high, shape=shape, dtype=_CAUSE)
+
+    def _row_node(
+        self, name: str, *operands: Part, shape: tuple[int, ...], dtype: np.dtype[np.generic]
+    ) -> Node:
+        return Node(
+            self._executor, name, operands, shape, dtype, reduces=True, threads=self._threads
+        )
+
     def _node(
         self,
         name: str,
@@ -361,6 +417,17 @@ class Builder:
         dtype: np.dtype[np.generic] = FP32.dtype,
     ) -> Node:
         return Node(self._executor, name, operands, shape, dtype, threads=self._threads)
+
+    def _scales(self) -> bool:
+        """True if one factor is a power of two, 1 or greater: where no product overflows, which is
+        checked, none is rounded.
+        """
+        for x in self._operands:
+            if isinstance(x.values, np.ndarray) and x.values.size == 1:
+                mantissa, exponent = math.frexp(abs(float(x.values.flat[0])))
+                if mantissa == 0.5 and exponent >= 1:
+                    return True
+        return False
 
     def _is_checked(self, name: str, *operands: Part) -> bool:
         """True if an operation before this one has made a check, or the program makes it."""

@@ -192,7 +192,7 @@ def interval_of(
 
     def make() -> Sequence[Part]:
         builder = Builder(executor, taken, 1, lambda: _UNUSED)
-        parts = builder.elementwise(operation, shape, added).parts
+        parts = builder.elementwise(operation, shape, added, runs_again=True).parts
         return (parts.values, parts.low, parts.high, parts.cause, *parts.checks)
 
     key = (executor, operation, shape, *layout, is_square, added)

@@ -35,15 +35,17 @@ constexpr Shape SHAPES[OPCODES] = {
         REDUCTIONS(OP)
 #undef OP
 #define OP(name, operands, ...) {operands, {__VA_ARGS__}},
-            CHECKS(OP)
+            FOLDS(OP) CHECKS(OP)
 #undef OP
 };
 
 bool checks(int opcode) { return opcode >= OP_check_ends; }
 bool reduces(int opcode) { return opcode >= OP_amax && !checks(opcode); }
-// The last operand is no operand of elements: a table, or a `Widening`.
+bool folds(int opcode) { return opcode >= OP_sum_ends && !checks(opcode); }
+// The last operand is no operand of elements: a table, a `Widening` or a `SumRule`.
 bool has_table(int opcode) {
-    return opcode == OP_lookup16 || (opcode >= OP_lower && opcode <= OP_higher_unless);
+    return opcode == OP_lookup16 || (opcode >= OP_lower && opcode <= OP_higher_unless) ||
+           opcode == OP_sum_ends;
 }
 
 // A block: rows from `row` on, columns from `column` on.
@@ -66,9 +68,9 @@ struct Part {
 class Program {
   public:
     Program(const Step* steps, int64_t steps_count, const Join* joins, const Buffer* buffers,
-            int64_t buffers_count, const Loops& loops, uint8_t* findings)
+            int64_t buffers_count, const Loops& loops, uint8_t* findings, uint8_t* marks)
         : steps(steps), steps_count(steps_count), joins(joins), buffers(buffers),
-          buffers_count(buffers_count), loops(loops), findings(findings) {}
+          buffers_count(buffers_count), loops(loops), findings(findings), marks(marks) {}
     ~Program() { std::free(own_memory); }
 
     bool is_valid() const {
@@ -84,7 +86,11 @@ class Program {
             if (checks(step->opcode)) continue;
             const bool is_wide = buffers[step->out].is_wide;
             if (reduces(step->opcode)) {
-                if (is_wide || !buffers[step->in[0]].is_wide) return false;
+                // Choices may be one element for a row; ends may not.
+                const int first = step->opcode == OP_choices_along;
+                const int last = folds(step->opcode) ? first + 1 : first;
+                for (int k = first; k <= last; ++k)
+                    if (is_wide || !buffers[step->in[k]].is_wide) return false;
             } else {
                 for (int k = 0; k < shape.operands - has_table(step->opcode); ++k)
                     if (!is_wide && buffers[step->in[k]].is_wide) return false;
@@ -137,7 +143,7 @@ class Program {
     }
 
     static int64_t rows_bytes(int64_t columns) {
-        return (2 * columns + 4 * SLACK_ELEMS) * static_cast<int64_t>(sizeof(float));
+        return (3 * columns + 8 * SLACK_ELEMS) * static_cast<int64_t>(sizeof(float));
     }
 
     Part part(int index, const Block& block) const {
@@ -158,6 +164,7 @@ class Program {
     }
 
     void run_rows(const Step& step, const Block& block) const {
+        if (folds(step.opcode)) return run_fold(step, block);
         const Part out = part(step.out, block), in = part(step.in[0], block);
         const Tiles tiles = {step.extent, joins + step.joins, step.joins_end - step.joins,
                              reinterpret_cast<float*>(aligned + scratch_at)};
@@ -165,6 +172,25 @@ class Program {
         for (int64_t row = 0; row < block.rows; ++row)
             loop(reinterpret_cast<float*>(out.data + row * out.row_bytes),
                  reinterpret_cast<const float*>(in.data + row * in.row_bytes), block.columns, tiles);
+    }
+
+    void run_fold(const Step& step, const Block& block) const {
+        const Part out = part(step.out, block);
+        const int all = SHAPES[step.opcode].operands, operands = all - has_table(step.opcode);
+        Part in[MAX_OPERANDS];
+        const char* data[MAX_OPERANDS];
+        unsigned repeated = 0;
+        for (int k = 0; k < all; ++k) {
+            in[k] = part(step.in[k], block);
+            data[k] = k < operands ? in[k].data : buffers[step.in[k]].data;
+            if (k < operands && !in[k].is_wide) repeated |= 1u << k;
+        }
+        const Fold fold = loops.folds[step.opcode];
+        for (int64_t row = 0; row < block.rows; ++row) {
+            for (int k = 0; k < operands; ++k) data[k] = in[k].data + row * in[k].row_bytes;
+            fold(out.data + row * out.row_bytes, data, repeated, block.columns,
+                 reinterpret_cast<float*>(aligned + scratch_at));
+        }
     }
 
     void run_step(const Step& step, const Block& block) const {
@@ -204,6 +230,8 @@ class Program {
                 found |= check(data, repeated, together ? block.rows * columns : columns);
             }
             findings[&step - steps] |= found;
+            if (marks != nullptr && &step == steps + steps_count - 1)
+                for (int64_t row = 0; row < block.rows; ++row) marks[block.row + row] |= found;
             return;
         }
         if (together) return loop_over(loop, out.data, data, repeated, operands, block.rows * columns);
@@ -234,7 +262,7 @@ class Program {
     const Buffer* buffers;
     int64_t buffers_count;
     const Loops& loops;
-    uint8_t* findings;
+    uint8_t *findings, *marks;
     int64_t offsets[MAX_BUFFERS];
     int64_t scratch_at = 0;
     char *memory = nullptr, *own_memory = nullptr, *aligned = nullptr;
@@ -310,7 +338,7 @@ EXPORT const char* pypto_cast_arithmetic_levels() {
 EXPORT const char* pypto_cast_arithmetic_operations() {
     return ""
 #define OP(name, ...) #name " "
-        ELEMENTWISE(OP) INTERVALS(OP) REDUCTIONS(OP) CHECKS(OP)
+        ELEMENTWISE(OP) INTERVALS(OP) REDUCTIONS(OP) FOLDS(OP) CHECKS(OP)
 #undef OP
         ;
 }
@@ -319,20 +347,23 @@ EXPORT const char* pypto_cast_arithmetic_operations() {
 EXPORT int64_t pypto_cast_arithmetic_scratch(const Step* steps, int64_t steps_count,
                                              const Buffer* buffers, int64_t buffers_count,
                                              int64_t columns) {
-    return Program(steps, steps_count, nullptr, buffers, buffers_count, loops_baseline(), nullptr)
+    return Program(steps, steps_count, nullptr, buffers, buffers_count, loops_baseline(), nullptr,
+                   nullptr)
         .scratch_bytes(columns);
 }
 
 // Runs a program over some rows and columns; one that reduces rows takes all columns. Buffers that
-// it writes do not overlap with any other. What checks find is added to their steps' `findings`.
+// it writes do not overlap with any other. What checks find is added to their steps' `findings`, and
+// what the last step finds in a block of rows to the `marks` of these rows, where they are not null.
 // Without `scratch` memory a call takes some, which may fail.
 EXPORT int pypto_cast_arithmetic_run(int level, const Step* steps, int64_t steps_count,
                                      const Join* joins, const Buffer* buffers,
                                      int64_t buffers_count, int64_t row, int64_t row_end,
                                      int64_t column, int64_t column_end, uint8_t* findings,
-                                     char* scratch) {
+                                     uint8_t* marks, char* scratch) {
     if (level < SCALAR || level > best_level()) return BAD_LEVEL;
-    Program program(steps, steps_count, joins, buffers, buffers_count, loops_of(level), findings);
+    Program program(steps, steps_count, joins, buffers, buffers_count, loops_of(level), findings,
+                    marks);
     if (!program.is_valid()) return BAD_PROGRAM;
     const Environment environment;
     Environment::round(NEAREST);

@@ -294,6 +294,7 @@ void row_sum(float* out, const float* row, int64_t elems, const Tiles& tiles) {
 }  // namespace
 
 #include "interval_loops.h"
+#include "sum_bounds.h"
 #include "matrix_loops.h"
 
 const Loops& LOOPS() {
@@ -304,6 +305,9 @@ const Loops& LOOPS() {
 #undef OP
 #define OP(name) found.rows[OP_##name] = row_##name;
         REDUCTIONS(OP)
+#undef OP
+#define OP(name, ...) found.folds[OP_##name] = fold_##name;
+        FOLDS(OP)
 #undef OP
 #define OP(name, ...) found.checks[OP_##name] = check_##name;
         CHECKS(OP)

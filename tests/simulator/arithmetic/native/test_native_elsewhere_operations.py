@@ -55,7 +55,7 @@ class Emulated:
     def pypto_cast_arithmetic_run(
         self, level: int, steps: Any, count: int, pairs: Any, buffers: Any, _: int, *given: int
     ) -> int:
-        *span, findings, _ = given
+        *span, findings, _, _ = given
         row_end, column_end = span[1], span[3]
         head = struct.pack(
             "9q", level, count, ctypes.sizeof(steps), len(pairs) // 2, len(buffers), *span
@@ -119,7 +119,7 @@ def emulated(tmp_path_factory: pytest.TempPathFactory) -> Executor:
     library: Any = Emulated(driver)
     places = {"lookup16": (1, 1 << 16), "lower": (3, 3), "higher": (3, 3)}
     places.update({"lower2": (5, 3), "higher2": (5, 3)})
-    places.update({"lower_unless": (2, 3), "higher_unless": (2, 3)})
+    places.update({"lower_unless": (2, 3), "higher_unless": (2, 3), "sum_ends": (2, 3)})
     library.tables = {here.opcodes[name]: place for name, place in places.items()}
     return replace(here, library=library)
 
