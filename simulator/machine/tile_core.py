@@ -430,13 +430,8 @@ def _check_alias(step: TileStep) -> None:
 def taken_otherwise(program: Sequence[object]) -> Iterator[tuple[int, str]]:
     """Steps that give another view of a tile, of which all readers take other extents.
 
-    Nothing moves, so the elements beyond, which its source may hold, show in no result.
-
-    Args:
-        program: steps among other instructions, in order.
-
-    Yields:
-        The place of each, the last first, and the reason.
+    Nothing moves, so the elements beyond, which its source may hold, show in no result. Each is
+    given by its place among the instructions, with the reason, the last first.
     """
     taken: dict[object, set[Shape]] = {}
     for place, step in reversed([*enumerate(program)]):

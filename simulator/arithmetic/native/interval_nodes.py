@@ -9,25 +9,28 @@ find elements that these rules do not cover; such an operation is evaluated by n
 from __future__ import annotations
 
 import functools
+import math
 import operator
-import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 
-from simulator.arithmetic.interval import Enclosure, Interval
+from simulator.arithmetic.interval import Enclosure
+from simulator.arithmetic.native.deferred_intervals import (
+    DeferredInterval,
+    Part,
+    Parts,
+)
 from simulator.arithmetic.native.executor_library import Executor
-from simulator.arithmetic.native.node_program import Deferred, Node, compute_all, count_steps
+from simulator.arithmetic.native.node_program import Deferred, Node, count_steps
 from simulator.arithmetic.operation import Array, Operation
 from simulator.arithmetic.total_order import from_keys
 from simulator.numbers.formats import BOOL, FP32
 from simulator.numbers.rounding import RoundMode
 
-NEEDS_CARE: Final = 1
-IS_OPEN: Final = 2
 _MOST_STEPS: Final = 400
 """Operands that need more are computed before a further operation joins them."""
 _CAUSE: Final = np.dtype(np.uint16)
@@ -47,8 +50,6 @@ OPERATIONS: Final = frozenset(
 )
 """The elementwise operations whose rules the executor has."""
 
-Part = Node | Array
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Added:
@@ -65,161 +66,6 @@ class Added:
     width: int
     cause: int
     choices: int | None = None
-
-
-class Openness:
-    """The openness of a result: True if any element is open, known at the first call.
-
-    It keeps the result only as long as that is not known.
-    """
-
-    __slots__ = ("_known", "_parts")
-
-    def __init__(self, parts: _Parts) -> None:
-        self._parts: _Parts | None = parts
-        self._known = False
-
-    def settle(self, is_open: bool) -> None:
-        """Take note of it."""
-        self._known, self._parts = is_open, None
-
-    def __call__(self) -> bool:
-        if self._parts is not None:
-            finding = self._parts.finding()
-            self.settle(self._parts.computed().interval is not None if finding is None else finding)
-        return self._known
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class _Parts:
-    """The parts of an open result that is not computed yet.
-
-    Attributes:
-        values, low, high: of one shape.
-        cause: of each element, or one element that stands for all.
-        checks: those that all rules hold, of operations before this one; its own is the last.
-        again: evaluates the operation by numpy.
-        found: the result.
-        fell_back: numpy evaluated it.
-        openness: of the result.
-    """
-
-    values: Part
-    low: Part
-    high: Part
-    cause: Part
-    checks: tuple[Node, ...]
-    again: Callable[[], Enclosure]
-    found: Enclosure | None = None
-    fell_back: bool = False
-    openness: Openness = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.openness = Openness(self)
-
-    def finding(self) -> bool | None:
-        """True if any element is open; None where no program has found that yet."""
-        if self.found is not None or any(x.array is None for x in self.checks):
-            return None
-        return None if self._needs_care() else bool(self.checks[-1].findings & IS_OPEN)
-
-    def nodes(self) -> list[Node]:
-        """Everything that is computed together."""
-        parts = (self.values, self.low, self.high, self.cause, *self.checks)
-        return [x for x in parts if isinstance(x, Node)]
-
-    def computed(self) -> Enclosure:
-        """The result, with an interval where some element is open."""
-        if self.found is None:
-            if not self._needs_care():
-                compute_all(self.nodes(), {})
-            if self._needs_care():
-                found = self.again()
-                self.found = Enclosure(values=found.values, interval=found.interval)
-                self.fell_back = True
-            else:
-                values, low, high, cause = map(
-                    _array, (self.values, self.low, self.high, self.cause)
-                )
-                is_exact = not self.checks[-1].findings & IS_OPEN
-                held = Interval(
-                    low=low, high=high, may_be_nan=None, cause=np.broadcast_to(cause, values.shape)
-                )
-                self.found = Enclosure(values=values, interval=None if is_exact else held)
-            found = self.found
-            self.again = lambda: found  # holds no operand, and not itself
-            self.checks = ()
-            self.openness.settle(self.found.interval is not None)
-        return self.found
-
-    def _needs_care(self) -> bool:
-        return any(x.findings & NEEDS_CARE for x in self.checks)
-
-
-def _array(part: Part) -> Array:
-    return part.computed() if isinstance(part, Node) else part
-
-
-class DeferredInterval(Enclosure):
-    """An enclosure whose values and interval are computed when either is first read."""
-
-    __slots__ = ("__weakref__", "parts")
-    parts: _Parts
-
-    def __init__(self, parts: _Parts, *, is_held: bool = True) -> None:
-        object.__setattr__(self, "parts", parts)
-        for x in parts.nodes() if is_held else ():
-            if not x.checks:
-                x.holder = weakref.ref(self)
-
-    def __getattr__(self, name: str) -> Array | Interval | None:
-        if name not in ("values", "interval"):
-            raise AttributeError(name)
-        found = self.parts.computed()
-        object.__setattr__(self, "values", found.values)
-        object.__setattr__(self, "interval", found.interval)
-        return found.values if name == "values" else found.interval
-
-    @property
-    def openness(self) -> Callable[[], bool]:
-        return self.parts.openness
-
-    @property
-    def is_pending(self) -> bool:
-        return self.parts.found is None
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.parts.values.shape
-
-    @property
-    def dtype(self) -> np.dtype[np.generic]:
-        return self.parts.values.dtype
-
-
-def unheld(x: Enclosure) -> Enclosure:
-    """The same enclosure for somebody who does not need it computed unless it is read."""
-    if isinstance(x, DeferredInterval) and x.is_pending:
-        return DeferredInterval(x.parts, is_held=False)
-    if isinstance(x, Deferred) and x.node.array is None:
-        found = Deferred.__new__(Deferred)
-        object.__setattr__(found, "node", x.node)
-        object.__setattr__(found, "interval", None)
-        return found
-    return x
-
-
-def are_covered(operands: Sequence[Enclosure]) -> bool:
-    """True if operands have intervals without NaN, and one of them has an interval."""
-    found = False
-    for x in operands:
-        if isinstance(x, DeferredInterval) and x.is_pending:
-            found = True
-        elif x.interval is not None:
-            if x.interval.may_be_nan is not None:
-                return False
-            found = True
-    return found
 
 
 class _Operand:
@@ -243,6 +89,8 @@ class _Operand:
             self.values, self.low, self.high = x.values, x.low, x.high
             if x.interval is not None:
                 self.cause = _single(x.interval.cause)
+        if self.low is self.values and self.high is self.values:
+            self.cause = None  # certain everywhere
 
     @property
     def is_exact(self) -> bool:
@@ -285,7 +133,10 @@ class Builder:
         self._checks: list[Node] = list(checks)
 
     def elementwise(
-        self, operation: Operation, shape: tuple[int, ...], added: Added
+        self,
+        operation: Operation,
+        shape: tuple[int, ...],
+        added: Added,
     ) -> DeferredInterval:
         """An operation of `OPERATIONS` on FP32.
 
@@ -319,7 +170,8 @@ class Builder:
             )
         self._check_operands(name)
         inner = low, high
-        if added.ulps:
+        is_scaled = name == "mul" and low is values and not self._is_kept and self._scales()
+        if added.ulps and not is_scaled:
             ends = [end for x in given for end in (x.low, x.high)]
             suffix, beside = "2" if len(given) == 2 else "", ends
             if operation.unrounded is not None:
@@ -408,6 +260,52 @@ class Builder:
         self._check("check_ends", low, high)
         return self._made(values, low, high, x.cause)
 
+    def rows_by_choices(self, reduction: Callable[[Part], Node]) -> DeferredInterval:
+        """A maximum or minimum along rows, where causes name choices."""
+        (x,) = self._operands
+        values = low = high = reduction(x.values)
+        cause: Part = np.zeros(1, _CAUSE)
+        if x.cause is not None:
+            low, high = reduction(x.low), reduction(x.high)
+            along = self._choices_along(x, values.shape)
+            cause = self._node("choices_if_open", along, low, high, shape=low.shape, dtype=_CAUSE)
+        self._check("check_ends", low, high)
+        return self._made(values, low, high, cause)
+
+    def sum_in_any_order(
+        self, reduction: Callable[[Part], Node], rule: Array, own: int
+    ) -> DeferredInterval:
+        """A sum along rows in any order, where causes name choices.
+
+        Args:
+            reduction: gives the sum of the values.
+            rule: the struct SumRule in C++.
+            own: the choices that would close it.
+        """
+        (x,) = self._operands
+        values = reduction(x.values)
+        node = functools.partial(self._node, shape=values.shape)
+        ends = self._row_node("sum_ends", x.low, x.high, rule, shape=values.shape, dtype=_CLAIM)
+        low, high = (node(f"{end}_of", ends) for end in _ENDS)
+        self._check("check_normal_ends", low, high)
+        cause: Part = np.array([own], _CAUSE)
+        if x.cause is not None:
+            along = self._choices_along(x, values.shape)
+            cause = node("all_choices", along, cause, dtype=_CAUSE)
+        cause = node("choices_if_open", cause, low, high, dtype=_CAUSE)
+        return self._made(values, low, high, cause)
+
+    def _choices_along(self, x: _Operand, shape: tuple[int, ...]) -> Node:
+        assert x.cause is not None
+        return self._row_node("choices_along", x.cause, x.low, x.high, shape=shape, dtype=_CAUSE)
+
+    def _row_node(
+        self, name: str, *operands: Part, shape: tuple[int, ...], dtype: np.dtype[np.generic]
+    ) -> Node:
+        return Node(
+            self._executor, name, operands, shape, dtype, reduces=True, threads=self._threads
+        )
+
     def _node(
         self,
         name: str,
@@ -416,6 +314,17 @@ class Builder:
         dtype: np.dtype[np.generic] = FP32.dtype,
     ) -> Node:
         return Node(self._executor, name, operands, shape, dtype, threads=self._threads)
+
+    def _scales(self) -> bool:
+        """True if one factor is a power of two, 1 or greater: where no product overflows, which is
+        checked, none is rounded.
+        """
+        for x in self._operands:
+            if isinstance(x.values, np.ndarray) and x.values.size == 1:
+                mantissa, exponent = math.frexp(abs(float(x.values.flat[0])))
+                if mantissa == 0.5 and exponent >= 1:
+                    return True
+        return False
 
     def _is_checked(self, name: str, *operands: Part) -> bool:
         """True if an operation before this one has made a check, or the program makes it."""
@@ -492,7 +401,7 @@ class Builder:
 
     def _made(self, values: Part, low: Part, high: Part, cause: Part) -> DeferredInterval:
         return DeferredInterval(
-            _Parts(
+            Parts(
                 values=values,
                 low=low,
                 high=high,

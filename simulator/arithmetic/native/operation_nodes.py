@@ -11,22 +11,16 @@ import math
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from functools import partial
 from typing import Final
 
 import numpy as np
 
 from simulator.arithmetic.interval import Enclosure
+from simulator.arithmetic.native.deferred_intervals import DeferredInterval, are_covered, unheld
 from simulator.arithmetic.native.executor_library import Executor
 from simulator.arithmetic.native.executor_library import executor_for as executor_for
-from simulator.arithmetic.native.interval_nodes import (
-    INT32_OF_FP32,
-    OPERATIONS,
-    TRUTHS,
-    Builder,
-    DeferredInterval,
-    are_covered,
-    unheld,
-)
+from simulator.arithmetic.native.interval_nodes import INT32_OF_FP32, OPERATIONS, TRUTHS, Builder
 from simulator.arithmetic.native.interval_nodes import Added as Added
 from simulator.arithmetic.native.node_program import Deferred, Node, arrays_read, compute_all
 from simulator.arithmetic.native.small_programs import are_few
@@ -270,6 +264,35 @@ def rows_of_interval(
     builder = Builder(executor, [operand], threads, lambda: by_numpy(kept))
     found = builder.rows(lambda part: row_node(executor, name, part, tiles, threads))
     return None if found is None else _now_or_later(found)
+
+
+def rows_by_choices(
+    executor: Executor,
+    name: str,
+    operand: Enclosure,
+    tiles: Tiles | None,
+    by_numpy: Callable[[Enclosure], Enclosure],
+    *,
+    rule: Array | None,
+    own: int,
+    threads: int,
+) -> Enclosure | None:
+    """A reduction as `rows_of_interval`, whose causes are the choices of all open elements.
+
+    Args:
+        executor, name, operand, tiles, by_numpy, threads: as for that; a sum's values alone are
+            ordered by tiles.
+        rule: the struct SumRule in C++, of a sum in any order.
+        own: the choices that would close such a sum.
+    """
+    if not _is_flagless(operand):
+        return None
+    kept = unheld(operand)
+    builder = Builder(executor, [operand], threads, lambda: by_numpy(kept))
+    reduction = partial(row_node, executor, name, tiles=tiles, threads=threads)
+    if rule is None:
+        return _now_or_later(builder.rows_by_choices(reduction))
+    return _now_or_later(builder.sum_in_any_order(reduction, rule, own))
 
 
 def reduced_rows(

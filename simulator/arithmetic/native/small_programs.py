@@ -13,14 +13,9 @@ from typing import Final
 import numpy as np
 
 from simulator.arithmetic.interval import Enclosure, Interval
+from simulator.arithmetic.native.deferred_intervals import IS_OPEN, NEEDS_CARE, Part
 from simulator.arithmetic.native.executor_library import Executor
-from simulator.arithmetic.native.interval_nodes import (
-    IS_OPEN,
-    NEEDS_CARE,
-    Added,
-    Builder,
-    Part,
-)
+from simulator.arithmetic.native.interval_nodes import Added, Builder
 from simulator.arithmetic.native.node_program import KeptProgram, Node
 from simulator.arithmetic.operation import Array, Operation
 from simulator.arithmetic.reduction_order import Tiles

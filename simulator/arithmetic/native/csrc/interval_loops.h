@@ -261,6 +261,10 @@ DENSE(choices_if_open8, uint16_t, uint16_t, uint8_t, uint8_t)
 DENSE(claim8, uint64_t, uint8_t, uint8_t, uint16_t)
 DENSE(cause_of8, uint16_t, uint64_t, uint8_t, uint8_t)
 
+INLINE float low_of(uint64_t ends) { return value_of(static_cast<uint32_t>(ends)); }
+INLINE float high_of(uint64_t ends) { return value_of(static_cast<uint32_t>(ends >> 32)); }
+DENSE(low_of, float, uint64_t) DENSE(high_of, float, uint64_t)
+
 // An element is one of two operands' at a time; one element stands for all.
 template <class T, class F>
 INLINE uint32_t found_in(F f, const char* const* in, unsigned repeated, int64_t elems, int second) {
@@ -275,14 +279,15 @@ INLINE uint32_t found_in(F f, const char* const* in, unsigned repeated, int64_t 
 }
 
 uint8_t findings(uint32_t found) {
-    return (found >> 31 ? NEEDS_CARE : 0) | (found & ~SIGN ? IS_OPEN : 0);
+    return (found >> 31 ? NEEDS_CARE : 0) | (found & 1 ? IS_OPEN : 0) |
+           (found & 2 ? HAS_CERTAIN : 0);
 }
-// Bit 31 where an end is not finite, lower bits where both differ.
+// Bit 31 where an end is not finite, bit 0 where both differ, bit 1 where they do not.
 uint8_t check_check_ends(const char* const* in, unsigned repeated, int64_t elems) {
     return findings(found_in<uint32_t>(
         [](uint32_t low, uint32_t high) {
             const bool finite = ((low & ~SIGN) < INF_CODE) & ((high & ~SIGN) < INF_CODE);
-            return (finite ? 0 : SIGN) | (low == high ? 0u : 1u);
+            return (finite ? 0 : SIGN) | (low == high ? 2u : 1u);
         },
         in, repeated, elems, 1));
 }
@@ -360,7 +365,24 @@ uint8_t check_check_integers(const char* const* in, unsigned repeated, int64_t e
 }
 uint8_t check_check_codes(const char* const* in, unsigned repeated, int64_t elems) {
     return findings(found_in<uint16_t>(
-        [](uint16_t low, uint16_t high) { return low == high ? 0u : 1u; }, in, repeated, elems, 1));
+        [](uint16_t low, uint16_t high) { return low == high ? 2u : 1u; }, in, repeated, elems, 1));
+}
+template <class T>
+uint8_t check_ends_are(const char* const* in, unsigned repeated, int64_t elems) {
+    const Dense<T> a(in[0], repeated & 1), b(in[1], repeated >> 1 & 1), c(in[2], repeated >> 2 & 1);
+    uint32_t found = 0;
+    for (int64_t start = 0; start < elems; start += CHUNK) {
+        const T *low = a.from(start), *high = b.from(start), *value = c.from(start);
+        const int64_t count = std::min(CHUNK, elems - start);
+        for (int64_t i = 0; i < count; ++i) found |= (low[i] ^ value[i]) | (high[i] ^ value[i]);
+    }
+    return found != 0 ? IS_OPEN : 0;
+}
+uint8_t check_check_same(const char* const* in, unsigned repeated, int64_t elems) {
+    return check_ends_are<uint32_t>(in, repeated, elems);
+}
+uint8_t check_check_same16(const char* const* in, unsigned repeated, int64_t elems) {
+    return check_ends_are<uint16_t>(in, repeated, elems);
 }
 // Bit 31 where an end is neither zero nor from `least` on and below `most`, in magnitude.
 template <class T>

@@ -410,6 +410,7 @@ void scan(const Scan& given, int64_t row, int64_t row_end) {
 }  // namespace
 
 #include "interval_loops.h"
+#include "sum_bounds.h"
 #include "matrix_loops.h"
 
 const Loops& LOOPS() {
@@ -420,6 +421,9 @@ const Loops& LOOPS() {
 #undef OP
 #define OP(name) found.rows[OP_##name] = row_##name;
         REDUCTIONS(OP)
+#undef OP
+#define OP(name, ...) found.folds[OP_##name] = fold_##name;
+        FOLDS(OP)
 #undef OP
 #define OP(name, ...) found.checks[OP_##name] = check_##name;
         CHECKS(OP)

@@ -39,9 +39,13 @@
     OP(eq_low, 4, 1, 4, 4, 4, 4) OP(eq_high, 4, 1, 4, 4, 4, 4) OP(ne_low, 4, 1, 4, 4, 4, 4)         \
     OP(ne_high, 4, 1, 4, 4, 4, 4) OP(select_low, 4, 4, 1, 1, 4, 4)                                 \
     OP(select_high, 4, 4, 1, 1, 4, 4) OP(choices_if_open8, 3, 2, 2, 1, 1)                          \
-    OP(claim8, 3, 8, 1, 1, 2) OP(cause_of8, 3, 2, 8, 1, 1)
+    OP(claim8, 3, 8, 1, 1, 2) OP(cause_of8, 3, 2, 8, 1, 1) OP(low_of, 1, 4, 8)                         \
+    OP(high_of, 1, 4, 8)
 // Along rows, of FP32.
 #define REDUCTIONS(OP) OP(amax) OP(amin) OP(sum) OP(prod)
+// Along rows, of several operands: both ends of a sum of intervals in any order, whose last operand is
+// a `SumRule`, side by side; the choices of all open elements.
+#define FOLDS(OP) OP(sum_ends, 3, 8, 4, 4, 8) OP(choices_along, 3, 2, 2, 4, 4)
 // Looks at ends: `Finding`s.
 #define CHECKS(OP)                                                                                \
     OP(check_ends, 2, 0, 4, 4) OP(check_divisor, 2, 0, 4, 4) OP(check_domain, 2, 0, 4, 4)          \
@@ -50,11 +54,12 @@
     OP(check_codes, 2, 0, 2, 2) OP(check_normal, 2, 0, 4, 4)                                       \
     OP(check_normal_ends, 2, 0, 4, 4)                                                              \
     OP(check_to_bf16, 2, 0, 4, 4) OP(check_to_fp16, 2, 0, 4, 4)                                    \
-    OP(check_from_bf16, 2, 0, 2, 2) OP(check_from_fp16, 2, 0, 2, 2)
+    OP(check_from_bf16, 2, 0, 2, 2) OP(check_from_fp16, 2, 0, 2, 2)                                \
+    OP(check_same, 3, 0, 4, 4, 4) OP(check_same16, 3, 0, 2, 2, 2)
 
 enum Opcode : int32_t {
 #define OP(name, ...) OP_##name,
-    ELEMENTWISE(OP) INTERVALS(OP) REDUCTIONS(OP) CHECKS(OP)
+    ELEMENTWISE(OP) INTERVALS(OP) REDUCTIONS(OP) FOLDS(OP) CHECKS(OP)
 #undef OP
         OPCODES
 };
@@ -91,8 +96,15 @@ struct Widening {
     float most;
 };
 
-// Of a check: some element has no rule here; some has more than one code.
-enum Finding : uint8_t { NEEDS_CARE = 1, IS_OPEN = 2 };
+// Of a sum in any order: how far one addition moves ends outward, in codes; the greatest error of all
+// additions, by the sum of the terms' magnitudes, and what is added to that.
+struct SumRule {
+    double ulps, growth, underflow;
+};
+
+// Of a check: some element has no rule here; some has more than one code; some has one. Of
+// `check_same`: some element's ends are not both the value.
+enum Finding : uint8_t { NEEDS_CARE = 1, IS_OPEN = 2, HAS_CERTAIN = 4 };
 
 enum Status { OK, BAD_LEVEL, BAD_PROGRAM, NO_MEMORY };
 enum Level { SCALAR, BASELINE, AVX2, AVX512 };
@@ -105,6 +117,9 @@ struct Tiles {
     float* scratch;  // two rows
 };
 using RowLoop = void (*)(float* out, const float* row, int64_t elems, const Tiles& tiles);
+
+using Fold = void (*)(char* out, const char* const* in, unsigned repeated, int64_t elems,
+                      float* scratch);
 
 // [rows, terms] times [terms, columns], each C-contiguous, and the product.
 struct Matrices {
@@ -130,6 +145,7 @@ using Check = uint8_t (*)(const char* const* in, unsigned repeated, int64_t elem
 struct Loops {
     Loop elementwise[OPCODES];
     RowLoop rows[OPCODES];
+    Fold folds[OPCODES];
     Check checks[OPCODES];
     Multiply multiply;
     ScanRows scan;
@@ -138,5 +154,8 @@ struct Loops {
 const Loops& loops_baseline();
 const Loops& loops_avx2();
 const Loops& loops_avx512();
+// With instructions that multiply bytes; where the compiler has them.
+Status multiply_avx2_vnni(const Matrices& given, int64_t column, int64_t column_end);
+Status multiply_avx512_vnni(const Matrices& given, int64_t column, int64_t column_end);
 
 #endif  // PYPTO_CAST_PROGRAM_H

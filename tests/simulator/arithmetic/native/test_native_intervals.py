@@ -15,7 +15,7 @@ from simulator.arithmetic import DEFAULT, IEEE, OPERATIONS, Enclosure, Tiles, ev
 from simulator.arithmetic.casts import cast
 from simulator.arithmetic.interval import Interval
 from simulator.arithmetic.native import executor_library, interval_nodes, small_programs
-from simulator.arithmetic.native.interval_nodes import DeferredInterval
+from simulator.arithmetic.native.deferred_intervals import DeferredInterval
 from simulator.arithmetic.native.operation_nodes import deferring
 from simulator.arithmetic.reduction import reduce_tiles
 from simulator.arithmetic.trust import NAMING_CHOICES

@@ -17,6 +17,7 @@ from simulator.arithmetic.native import executor_library, small_programs
 from simulator.arithmetic.native.node_program import KeptProgram, Node
 from simulator.arithmetic.native.operation_nodes import deferring, has_function
 from simulator.arithmetic.reduction import reduce_tiles
+from simulator.arithmetic.trust import NAMING_CHOICES
 from simulator.numbers.formats import FP32, FloatFormat
 
 Array = np.ndarray[Any, Any]
@@ -195,3 +196,24 @@ def test_a_program_of_copies_is_not_kept() -> None:
         given = [x * np.float32(factor), y]
         found = evaluate(OPERATIONS["add"], [Enclosure(values=a) for a in given], FP32, trust=EXACT)
         same_codes(found.values, by_numpy(OPERATIONS["add"], given, FP32), factor)
+
+
+def test_a_program_is_kept_for_any_factor() -> None:
+    """By documents a product with a power of two is not rounded; the next one may be."""
+    at("baseline")
+    rng = np.random.default_rng(SEED)
+    x = Enclosure(values=rng.standard_normal((4, 9)).astype(np.float32))
+    for factor in (2.0, 1.1, -4.0, 0.5, 3.0):
+        given = (x, Enclosure(values=np.full((1, 1), factor, np.float32)))
+        expected = evaluate(OPERATIONS["mul"], given, FP32, trust=NAMING_CHOICES, engine="numpy")
+        found = evaluate(OPERATIONS["mul"], given, FP32, trust=NAMING_CHOICES)
+        same_codes(found.low, expected.low, factor)
+        same_codes(found.high, expected.high, factor)
+        with deferring():  # as many elements wait
+            wide = Enclosure(values=np.tile(x.values, (40, 20)))
+            one = evaluate(OPERATIONS["mul"], (wide, given[1]), FP32, trust=NAMING_CHOICES)
+            other = evaluate(
+                OPERATIONS["mul"], (wide, given[1]), FP32, trust=NAMING_CHOICES, engine="numpy"
+            )
+            same_codes(one.low, other.low, factor)
+            assert (one.interval is None) == (other.interval is None)
