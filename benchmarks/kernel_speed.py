@@ -437,7 +437,7 @@ def plugin_ratio(rounds: int) -> float:
 
 
 def probes(rounds: int) -> Iterator[Row]:
-    """What memory alone takes for the arrays of an addition, in milliseconds of processor time."""
+    """The processor's time, in ms, of memory alone for the arrays of an addition."""
     x, y = (each.numpy() for each in _numbers(_SIDE, _SIDE, count=2))
     out = np.zeros_like(x)
     runs = {

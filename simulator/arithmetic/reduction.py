@@ -25,7 +25,6 @@ from simulator.arithmetic.interval import (
     with_open_nans,
 )
 from simulator.arithmetic.operation import Array, IntervalRule, Operation
-from simulator.arithmetic.product_bound import any_product
 from simulator.arithmetic.reduction_order import (
     Order,
     Tiles,
@@ -339,6 +338,8 @@ class _Row:
             found = self._by_steps(x)
             if ASSUME_SUM_ORDER in self.trust.assumed or x.shape[self.axis] == 1:
                 return found
+            from simulator.arithmetic.product_bound import any_product  # loaded when first used
+
             wraps = self.inf_nan_mode and ASSUME_INF_NAN_MODE in self.trust.assumed
             return any_product(
                 x, found, self.fmt, self.axis, self.trust, self.cause, integers_wrap=wraps

@@ -11,7 +11,6 @@ import numpy as np
 from simulator.arithmetic.evaluation import evaluate
 from simulator.arithmetic.interval import Bounds, Cells, Enclosure, join_arrays, union
 from simulator.arithmetic.operation import Array
-from simulator.arithmetic.product_bound import any_product
 from simulator.arithmetic.reduction_order import is_unrounded, last_bit, reach
 from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.total_order import is_nan
@@ -185,6 +184,8 @@ def prefix_scan(
     ordered = glued(*tiles)
     if step == "mul" and ASSUME_SUM_ORDER not in trust.assumed:
         keeps_signs = by_scalars or in_turn
+        from simulator.arithmetic.product_bound import any_product  # loaded when first used
+
         return any_product(
             x, ordered, fmt, axis, trust, cause, is_running=True, keeps_signs=keeps_signs
         )

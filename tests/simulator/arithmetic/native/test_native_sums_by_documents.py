@@ -117,7 +117,7 @@ def test_numbers_without_a_native_rule_are_numpys(name: str) -> None:
 
 
 def test_a_known_order_is_not_any_order() -> None:
-    """Where the order is taken for granted, the bound of all orders is not."""
+    """An order taken for granted leaves the bound of all orders out."""
     at("baseline")
     x = Enclosure(values=rows("any", 200, np.random.default_rng(SEED)).values)
     trust = NAMING_CHOICES.also(ASSUME_SUM_ORDER)
