@@ -11,9 +11,13 @@ from __future__ import annotations
 
 import argparse
 import gc
+import itertools
+import math
+import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -405,10 +409,60 @@ def instruction_level(rounds: int) -> Iterator[Row]:
             yield {"executed": name, "goal": goal, "Melem/s": round(x.numel() / seconds / 1e6, 1)}
 
 
+def small_operations(rounds: int) -> Iterator[Row]:
+    """An operation on 64 elements, of its processor time, in microseconds."""
+    x = pypto.from_torch(_numbers(1, 64)[0])
+    runs = {"add": partial(pypto.add, x, x), "exp": partial(pypto.exp, x)}
+    for name, seconds in best_seconds(runs, rounds, clock=time.process_time).items():
+        yield {"operation on 64 elements": name, "goal": "15", "us": round(1e6 * seconds, 1)}
+
+
+_EMPTY_TEST: Final = "def test_nothing():\n    assert True\n"
+
+
+def plugin_ratio(rounds: int) -> float:
+    """The processor time of a pytest session with the plugin over that without, best of each."""
+    best = [math.inf, math.inf]
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "test_nothing.py").write_text(_EMPTY_TEST)
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", folder]
+        for _, k in itertools.product(range(rounds), range(2)):
+            without = ["-p", "no:pypto_cast.pytest_plugin"] * k
+            before = os.times()
+            subprocess.run([*command, *without], check=True, capture_output=True, cwd=folder)
+            after = os.times()
+            spent = after.children_user + after.children_system
+            best[k] = min(best[k], spent - before.children_user - before.children_system)
+    return round(best[0] / best[1], 2)
+
+
+def probes(rounds: int) -> Iterator[Row]:
+    """The processor's time, in ms, of memory alone for the arrays of an addition."""
+    x, y = (each.numpy() for each in _numbers(_SIDE, _SIDE, count=2))
+    out = np.zeros_like(x)
+    runs = {
+        "numpy.add into used memory": partial(np.add, x, y, out),
+        "numpy.copyto": partial(np.copyto, out, x),
+        "the kernel add": partial(add, *map(torch.from_numpy, (x, y, out))),
+    }
+    with pypto.options(threads=1):
+        for name, seconds in best_seconds(runs, rounds, clock=time.process_time).items():
+            yield {"probe, 4096 x 4096 FP32": name, "ms": round(1e3 * seconds, 2)}
+
+
+_HEAD: Final = "## The whole table\n"
+
+
+def written(text: str, table: str) -> str:
+    """The text of the page with another table at its end."""
+    return f"{text.split(_HEAD)[0].rstrip()}\n\n{_HEAD}\n{table.strip()}\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.kernel_speed", description=__doc__)
     parser.add_argument("--rounds", type=int, default=9, help="of each column; 9 or more")
     parser.add_argument("--only", default="", help="rows whose names contain this")
+    parser.add_argument("--write", action="store_true", help="into kernel_speed.md")
     given = parser.parse_args()
     pypto.set_vec_tile_shapes(16, 512)
     pypto.set_cube_tile_shapes([128, 128], [128, 512], [128, 128])
@@ -418,18 +472,36 @@ def main() -> None:
             table.append(measured(pair, given.rounds))
             print(table[-1], file=sys.stderr, flush=True)
     day, revision = date_and_revision()
-    print(f"Taken on {day} at {revision}, numpy {np.__version__}, torch {torch.__version__}.\n")
+    parts = [
+        f"`python -m benchmarks.kernel_speed --rounds {given.rounds}` on {day} at {revision}, "
+        f"numpy {np.__version__}, torch {torch.__version__}."
+    ]
     if table:
-        print(markdown(table))
+        parts.append(markdown(table))
     if given.only in "instruction level":
         pypto.set_vec_tile_shapes(32, 256)
-        print(f"\n{markdown(list(instruction_level(given.rounds)))}")
+        parts.append(markdown(list(instruction_level(given.rounds))))
+        pypto.set_vec_tile_shapes(16, 512)
+    if given.only in "small operations":
+        parts.append(markdown(list(small_operations(given.rounds))))
+    if given.only in "probes":
+        parts.append(markdown(list(probes(given.rounds))))
     if given.only in "peak memory":
         plain, certain = (peak_memory(certainty=each) for each in (False, True))
-        print(
-            f"\nPeak memory of softmax, of inputs and outputs: {plain} plain (goal 1.3), {certain} "
+        parts.append(
+            f"Peak memory of softmax, of inputs and outputs: {plain} plain (goal 1.3), {certain} "
             "certainty (goal 3)."
         )
+    if given.only in "plugin":
+        parts.append(
+            "A pytest session with the plugin over one without: "
+            f"{plugin_ratio(given.rounds)} (goal 1.05)."
+        )
+    text = "\n\n".join(parts)
+    print(text)
+    if given.write:
+        page = Path(__file__).with_suffix(".md")
+        page.write_text(written(page.read_text(), text))
 
 
 if __name__ == "__main__":

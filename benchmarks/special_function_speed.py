@@ -20,7 +20,7 @@ from benchmarks.measuring import Row, print_tables
 from pypto_cast.recording import recording
 from pypto_cast.recording.recording import Recording
 
-SHAPE: Final = (1024, 2048)
+SHAPE: Final = (4096, 4096)
 TILE: Final = (16, 512)
 ROUNDS: Final = 2
 _RANDOM: Final = np.random.default_rng(1)

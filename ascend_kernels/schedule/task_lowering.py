@@ -31,11 +31,12 @@ from ascend_kernels.schedule.scalars import Scalar, UnknownNumberError, Values, 
 from simulator.machine.isa import HardEvent, Pipe, PipeBarrier, SetFlag, WaitFlag
 from simulator.machine.memory import UB, SimulatorFault, UbRange
 from simulator.machine.tasks import TileInstruction, TileTask
-from simulator.machine.tile_core import TileBox, TileStep
+from simulator.machine.tile_core import TileBox, TileStep, taken_otherwise
 from simulator.machine.tile_opcodes import NO_FORMAT, NO_ROW, TILE_OPCODES, TileWork
 from simulator.numbers.convert import Conversion
 from simulator.numbers.formats import Format
 
+_ALIASES: Final = {each.name for each in TILE_OPCODES.values() if each.work is TileWork.ALIAS}
 MAX_TASKS: Final = 1 << 15
 """Of one run of a kernel, and rounds of its loops: more take hours and gigabytes."""
 MAX_TEMPORARY_BYTES: Final = 1 << 28
@@ -392,6 +393,13 @@ class Lowering:
             )
 
         program: list[TileInstruction] = []
+        opcodes = {each.opcode for each in leaf.operations}
+
+        def where(index: int) -> str:
+            operation = leaf.operations[index]
+            at = operation.at if operation.flag is None else _beside(leaf.operations, index)
+            return f"operation {index} {program[index]}{at}"
+
         for index, operation in enumerate(leaf.operations):
             place = f"task {number} ({leaf.name}), operation {index} {operation.opcode}"
             try:
@@ -399,11 +407,8 @@ class Lowering:
                     program.append(lowered(operation))
             except UnknownNumberError as error:
                 raise NotExecutedError(f"{place}{operation.at}: {error}") from None
-
-        def where(index: int) -> str:
-            operation = leaf.operations[index]
-            at = operation.at if operation.flag is None else _beside(leaf.operations, index)
-            return f"operation {index} {program[index]}{at}"
+        for index, reason in taken_otherwise(program) if _ALIASES & opcodes else ():
+            raise SimulatorFault(f"task {number} ({leaf.name}), {where(index)}: {reason}")
 
         return TileTask(
             name=leaf.name,

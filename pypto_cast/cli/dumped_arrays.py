@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import sys
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from pypto_cast.checkpoints.reading import Reader, native_codes
 from pypto_cast.checkpoints.stored import DTYPES, Checkpoint, Kind, StoredTensor
 from pypto_cast.dtypes.data_types import ROWS, DataType, numpy_dtype
 from pypto_cast.tensors.array_files import mapped_npy, npz_arrays, with_dtype
+from pypto_cast.testing.bits import pieces
 from tiling.grid import Shape
 from tiling.input_files import regular
 from tiling.plan import MAX_ELEMS
@@ -22,6 +24,10 @@ from tiling.plan import MAX_ELEMS
 Given = dict[str, npt.NDArray[Any]] | npt.NDArray[Any]
 SUFFIXES: Final = (".npy", ".npz", ".bin", ".pt", ".pth", ".safetensors")
 _RAW: Final = ".bin"
+_BELOW_BF16: Final = 0xFFFF
+"""The bits of FP32 that BF16 does not have."""
+_UPPER: Final = int(sys.byteorder == "little")
+"""The place of the other half in memory."""
 _STORED: Final = (".pt", ".pth", ".safetensors")
 _NUMPY: Final = {
     row.safetensors: row.dtype for row in ROWS if row.safetensors and row.dtype is not None
@@ -39,8 +45,17 @@ def dumped(path: Path, dtype: DataType | None = None, shape: Shape | None = None
     Raises:
         OSError: the file cannot be read.
         ModuleNotFoundError: the package that reads this kind is not installed.
-        TypeError, ValueError: it is none, not sound, or of another dtype or size.
+        TypeError, ValueError: it is none, not sound, of another dtype or size, or has
+            no elements.
     """
+    found = _dumped(path, dtype, shape)
+    for array in found.values() if isinstance(found, dict) else (found,):
+        if not array.size:
+            raise ValueError(f"{path} has shape {list(array.shape)}: no elements to judge")
+    return found
+
+
+def _dumped(path: Path, dtype: DataType | None, shape: Shape | None) -> Given:
     if path.suffix == _RAW:
         return _raw(path, dtype, shape)
     if path.suffix in _STORED:
@@ -98,7 +113,12 @@ def as_dtype(array: npt.NDArray[Any], dtype: DataType | None, label: str) -> npt
     """
     if dtype is not DataType.DT_BF16 or array.dtype != np.float32:
         return with_dtype(array, dtype, label)
-    codes = np.ascontiguousarray(array).view(np.uint32)
-    if (codes & np.uint32(0xFFFF)).any():
+    words = array.view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
+    if any((part & np.uint32(_BELOW_BF16)).any() for (part,) in pieces(words)):
         raise ValueError(f"{label} is FP32, and not all its values are BF16's")
-    return with_dtype((codes >> np.uint32(16)).astype(np.uint16), dtype, label)
+    if not (array.flags.c_contiguous and array.dtype.isnative and array.size):
+        codes = (words >> np.uint32(16)).astype(np.uint16)
+        return with_dtype(codes, dtype, label)
+    # The upper halves where they lie: a dump that is mapped into memory is not copied.
+    halves = array.reshape(-1).view(np.uint16).reshape(*array.shape, 2)
+    return halves[..., _UPPER].view(numpy_dtype(dtype))

@@ -339,10 +339,13 @@ def _choices_of(output: OutputCertainty, other: OutputCertainty, in_force: int) 
     """The choices that leave an element open when none is in force."""
     found = np.zeros(output.shape, np.uint32)
     for index in pieces(output.shape, _PIECE_ELEMS):
+        certain = _certain_part(output, index)
+        if not certain.any():
+            continue
         is_same = same_code(output.values[index], other.low[index]) & _certain_part(other, index)
-        rests = _certain_part(output, index) & ~is_same
+        rests = certain & ~is_same
         if rests.any():
-            named = _bits(other, index) & np.uint32(in_force)
+            named = other.cause[index].astype(np.uint32) & np.uint32(in_force)
             # What a choice opens on a way that no interval follows rests on all in force.
             np.copyto(named, in_force, where=named == 0)
             np.copyto(found[index], named, where=rests)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
+
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.kernel.operation_dump import tensors_of
+from pypto_cast.operations.operation_rows import ROWS
 from pypto_cast.recording import recording
 from pypto_cast.recording.steps import CallSite, Patches, WatchedCall, origin_of, watching
 from pypto_cast.report.text_format import printable
@@ -17,11 +19,14 @@ from simulator.arithmetic.interval import Enclosure
 from simulator.numbers import float_environment
 from simulator.numbers.convert import in_numpy
 
+_AXES: Final = ("dim", "axis")
 _MOST: Final = 10_000
 """Elements that a trace has at most."""
 Index = tuple[int, ...]
-Box = tuple[int | None, ...]
-"""Places of elements; None stands for all of an axis."""
+Box = tuple[int | tuple[int, int] | None, ...]
+"""Places of elements: one, from one to before another, or None for all of an axis."""
+Spans = tuple[tuple[int, int], ...]
+"""Begin and end of each axis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,10 +53,14 @@ class TracedElement:
     is_certain: bool
 
     def __str__(self) -> str:
-        place = ", ".join(":" if i is None else str(i) for i in self.box) or "..."
+        place = ", ".join(map(_place_text, self.box)) or "..."
         interval = "certain" if self.is_certain else f"in [{self.low}, {self.high}]"
         several = f", {self.count:,} elements" if self.count > 1 else ""
         return f"{self.name or self.dtype}[{place}]{several} = {self.value}, {interval}"
+
+
+def _place_text(place: int | tuple[int, int] | None) -> str:
+    return ":" if place is None else ":".join(map(str, np.atleast_1d(place)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +108,7 @@ class _Held:
     dtype: Any
     enclosure: Enclosure
     patches: Patches
+    tensor: Tensor | None = None
 
     @staticmethod
     def of(tensor: Tensor) -> _Held | None:
@@ -106,26 +116,46 @@ class _Held:
         if held is None:
             return None
         return _Held(
-            name=tensor.name, dtype=tensor.dtype, enclosure=_copied(held), patches=tensor.patches()
+            name=tensor.name,
+            dtype=tensor.dtype,
+            enclosure=_copied(held),
+            patches=tensor.patches(),
+            tensor=tensor,
         )
 
+    @property
+    def shape(self) -> Index:
+        """The shape of the tensor."""
+        return self.enclosure.values.shape
+
+    def bits(self, place: Spans) -> bytes:
+        """The bits of elements."""
+        return self.enclosure.values[tuple(slice(*span) for span in place)].tobytes()
+
     @float_environment.quiet()
-    def element(self, box: Box) -> TracedElement:
-        """The elements of a box; an empty one is all of the tensor."""
-        place: Any = tuple(slice(None) if i is None else slice(i, i + 1) for i in box) or ...
-        held, fmt = self.enclosure[place], self.dtype.number_format
+    def elements(self, place: Spans | None) -> TracedElement:
+        """Some elements; None: all of the tensor."""
+        index: Any = ... if place is None else tuple(slice(*span) for span in place)
+        held, fmt = self.enclosure[index], self.dtype.number_format
         values, low, high = (in_numpy(x, fmt) for x in (held.values, held.low, held.high))
         several = values.size != 1
         return TracedElement(
             name=printable(self.name),
             dtype=self.dtype.name,
-            box=box,
+            box=() if place is None else tuple(map(_shown, place, self.shape)),
             count=values.size,
             value=f"{values.min()!s}..{values.max()!s}" if several else str(values.flat[0]),
             low=str(low.min()),
             high=str(high.max()),
             is_certain=bool(held.certain().all()),
         )
+
+
+def _shown(span: tuple[int, int], extent: int) -> int | tuple[int, int] | None:
+    begin, end = span
+    if end - begin == 1:
+        return begin
+    return None if (begin, end) == (0, extent) else span
 
 
 def _copied(held: Enclosure) -> Enclosure:
@@ -142,6 +172,8 @@ class _Event:
     site: CallSite
     operands: tuple[_Held, ...]
     results: tuple[_Held, ...]
+    named: Mapping[str, Any]
+    axis: int
 
 
 def trace_values(
@@ -149,9 +181,9 @@ def trace_values(
 ) -> ValueTrace:
     """Print one element's way through every operation of a kernel, with its interval.
 
-    The way goes back from the output through the operands of the same place, broadcast ones too;
-    where an operation reads several elements for one, as a sum does, it shows their range and goes
-    no further there.
+    The way goes back from the output through the elements that each operation read. Of several, as
+    those of a sum, a row or a matrix, it shows the range, and goes on with all of them together. At
+    an operation that moves elements, as a transposition, it shows the range of all, and ends.
 
     Args:
         kernel: of `pypto.jit`.
@@ -181,6 +213,8 @@ def trace_values(
                 site=CallSite(**recording.site_fields()),
                 operands=operands,
                 results=results,
+                named=call.named,
+                axis=_axis_of(call),
             )
         )
 
@@ -195,9 +229,19 @@ def trace_values(
         patches=origin_of(output.values),
     )
     steps = sorted(_way(held, index, events), key=lambda pair: pair[0])
-    trace = ValueTrace(output=held.element(index), steps=tuple(step for _, step in steps))
+    trace = ValueTrace(
+        output=held.elements(tuple((i, i + 1) for i in index)),
+        steps=tuple(step for _, step in steps),
+    )
     print(trace)
     return trace
+
+
+def _axis_of(call: WatchedCall) -> int:
+    """The dimension that a call names, as of a sum; the last one without."""
+    given = (*call.arguments[1:], *(call.named[name] for name in _AXES if name in call.named))
+    found = (x for x in given if hasattr(x, "__index__") and not isinstance(x, bool | Tensor))
+    return int(next(found, -1))
 
 
 def _asked(element: Sequence[Any], shapes: dict[str, Index]) -> tuple[str, Index]:
@@ -216,76 +260,160 @@ def _asked(element: Sequence[Any], shapes: dict[str, Index]) -> tuple[str, Index
 
 
 def _way(held: _Held, index: Index, events: Sequence[_Event]) -> Iterator[tuple[int, TracedStep]]:
-    """The operations that an element came through, each once."""
-    waiting: list[tuple[_Held, Index, int]] = [(held, index, len(events))]
-    seen: set[tuple[int, Index]] = set()
+    """The operations that an element came through, each once for the same elements."""
+    waiting: list[tuple[_Held, Spans, int]] = [
+        (held, tuple((i, i + 1) for i in index), len(events))
+    ]
+    seen: set[tuple[int, Spans]] = set()
     while waiting and len(seen) < _MOST:
         tensor, place, before = waiting.pop()
-        found = _made_by(tensor, place, events[:before])
-        if found is None or (found[0].number, found[2]) in seen:
-            continue
-        event, result, at = found
-        seen.add((event.number, at))
-        operands = []
-        for operand in event.operands:
-            there = _place_in(operand.enclosure.values.shape, result.enclosure.values.shape, at)
-            operands.append(operand.element(there))
-            one = tuple(i for i in there if i is not None)
-            if len(one) == operand.enclosure.values.ndim:
-                waiting.append((operand, one, event.number))
-        yield (
-            event.number,
-            TracedStep(
-                operation=event.name,
-                site=event.site,
-                operands=tuple(operands),
-                result=result.element(at),
-            ),
-        )
+        for event, result, at in _made_by(tensor, place, events[:before]):
+            if (event.number, at) in seen:
+                continue
+            seen.add((event.number, at))
+            operands = []
+            reads = _places_read(event, result.shape, at)
+            for operand, there in zip(event.operands, reads, strict=True):
+                operands.append(operand.elements(there))
+                if there is not None:
+                    waiting.append((operand, there, event.number))
+            yield (
+                event.number,
+                TracedStep(
+                    operation=event.name,
+                    site=event.site,
+                    operands=tuple(operands),
+                    result=result.elements(at),
+                ),
+            )
+
+
+def _single(index: Index) -> Spans:
+    return tuple((i, i + 1) for i in index)
 
 
 def _made_by(
-    tensor: _Held, index: Index, events: Sequence[_Event]
-) -> tuple[_Event, _Held, Index] | None:
-    """The operation that gave an element, the result and the element's place in it."""
+    tensor: _Held, place: Spans, events: Sequence[_Event]
+) -> Iterator[tuple[_Event, _Held, Spans]]:
+    """The operations that gave elements, the results and the elements' places in them."""
+    left = [place]
     for patch in reversed(tensor.patches):
-        local = tuple(i - o for i, o in zip(index, patch.offset, strict=True))
-        if not all(0 <= i < n for i, n in zip(local, patch.extent, strict=True)):
+        box = tuple((o, o + n) for o, n in zip(patch.offset, patch.extent, strict=True))
+        found = [common for each in left if (common := _common(each, box)) is not None]
+        if not found:
             continue
-        at = tuple(i + s for i, s in zip(local, patch.start, strict=True))
-        record = patch.record
-        for event in reversed(events):
-            if (event.site.line, event.site.loops) != (record.line, record.loops):
-                continue
-            if event.site.file != record.file:
-                continue
-            for result in event.results:
-                if _holds(result, at, tensor, index):
-                    return event, result, at
+        left = [rest for each in left for rest in _without(each, box)]
+        for common in found:
+            local = zip(common, patch.offset, patch.start, strict=True)
+            at = tuple((a - o + s, b - o + s) for (a, b), o, s in local)
+            made = _event_of(patch.record, tensor, common, at, events)
+            if made is not None:
+                yield *made, at
+    if tensor.tensor is not None:
+        given = [
+            (event, result)
+            for event in events
+            for result in event.results
+            if result.tensor is tensor.tensor and result.shape == tensor.shape
+        ]
+        for event, result in given[-1:]:
+            yield from (
+                (event, result, rest) for rest in left if _holds(result, rest, tensor, rest)
+            )
+
+
+def _event_of(
+    record: CallSite, tensor: _Held, place: Spans, at: Spans, events: Sequence[_Event]
+) -> tuple[_Event, _Held] | None:
+    for event in reversed(events):
+        site = event.site
+        if (site.file, site.line, site.loops) != (record.file, record.line, record.loops):
+            continue
+        for result in event.results:
+            if _holds(result, at, tensor, place):
+                return event, result
     return None
 
 
-def _holds(result: _Held, at: Index, tensor: _Held, index: Index) -> bool:
-    """True if a result has the element's bits at a place; another operation of the line may not."""
-    values = result.enclosure.values
-    if result.dtype is not tensor.dtype or len(at) != values.ndim:
+def _holds(result: _Held, at: Spans, tensor: _Held, place: Spans) -> bool:
+    """True if a result has the elements' bits at a place; another operation of the line may not."""
+    if result.dtype is not tensor.dtype or len(at) != len(result.shape):
         return False
-    if any(i >= n for i, n in zip(at, values.shape, strict=True)):
+    if any(b > n for (_, b), n in zip(at, result.shape, strict=True)):
         return False
-    return bool(values[at].tobytes() == tensor.enclosure.values[index].tobytes())
+    return result.bits(at) == tensor.bits(place)
 
 
-def _place_in(shape: Index, result: Index, at: Index) -> Box:
-    """The elements of an operand that one of a result is computed from; empty: any of them.
+def _common(one: Spans, other: Spans) -> Spans | None:
+    both = tuple((max(a, c), min(b, d)) for (a, b), (c, d) in zip(one, other, strict=True))
+    return None if any(a >= b for a, b in both) else both
 
-    An axis is that of the result, of one element, or one that a reduction made one element of.
-    """
-    if math.prod(shape) == 1:
-        return (0,) * len(shape)
+
+def _without(place: Spans, box: Spans) -> Iterator[Spans]:
+    """The parts of a place that lie outside a box."""
+    inside = _common(place, box)
+    if inside is None:
+        yield place
+        return
+    for axis, ((a, b), (c, d)) in enumerate(zip(place, inside, strict=True)):
+        for part in ((a, c), (d, b)):
+            if part[0] < part[1]:
+                yield (*inside[:axis], part, *place[axis + 1 :])
+
+
+# --- The elements that an operation reads --------------------------------------------------------
+
+_ROWS: Final = ("softmax", "rms_norm", "cumsum", "cumprod")
+"""Operations that compute an element of the elements of its row, or of another axis."""
+_REDUCED: Final = ("sum", "prod", "amax", "amin", "argmax", "argmin")
+_NOT_BY_ELEMENT: Final = (*_ROWS, *_REDUCED)
+_OTHERS: Final = (*_NOT_BY_ELEMENT, "var")
+_BY_ELEMENT: Final = ("elementwise_functions", "truth_and_bits", "special_functions", "composites")
+"""The groups whose other operations compute an element of those at the same place."""
+
+
+def _places_read(event: _Event, shape: Index, at: Spans) -> list[Spans | None]:
+    """The elements of each operand that some of a result are computed of; None: not known which."""
+    if event.name in _MATRICES:
+        return [*_matrix_places(event, at), *(None for _ in event.operands[2:])]
+    if event.name not in _NOT_BY_ELEMENT and not _is_by_element(event.name):
+        return [None] * len(event.operands)
+    return [_place_in(event, operand.shape, shape, at) for operand in event.operands]
+
+
+def _is_by_element(name: str) -> bool:
+    row = ROWS.get(name)
+    group = "" if row is None else row.function.__module__.rpartition(".")[-1]
+    return name in ("cast", "clone") or (group in _BY_ELEMENT and name not in _OTHERS)
+
+
+def _place_in(event: _Event, shape: Index, result: Index, at: Spans) -> Spans | None:
+    """The elements of an operand: an axis is that of the result, of one element, or reduced."""
+    axis = event.axis % max(1, len(shape))
+    if event.name in _REDUCED and len(shape) == len(result) + 1:
+        result, at = (*result[:axis], 1, *result[axis:]), (*at[:axis], (0, 1), *at[axis:])
     missing = len(result) - len(shape)
     if missing < 0:
-        return ()
-    pairs = list(zip(shape, result[missing:], at[missing:], strict=True))
-    if any(n not in (1, r) and r != 1 for n, r, _ in pairs):
-        return ()
-    return tuple(i if n == r else 0 if n == 1 else None for n, r, i in pairs)
+        return None
+    along = axis if event.name in _NOT_BY_ELEMENT else None
+    place = []
+    for k, (n, r, span) in enumerate(zip(shape, result[missing:], at[missing:], strict=True)):
+        if n not in (1, r) and k != along:
+            return None
+        place.append(span if n == r and k != along else (0, n))
+    return tuple(place)
+
+
+_MATRICES: Final = ("matmul",)
+
+
+def _matrix_places(event: _Event, at: Spans) -> Iterator[Spans]:
+    """The rows of the left matrix and the columns of the right one."""
+    for operand, flag, axis in zip(event.operands, ("a_trans", "b_trans"), (-2, -1), strict=False):
+        turned = bool(event.named.get(flag))
+        lines, terms = at[axis], (0, operand.shape[-1 if (axis == -2) is not turned else -2])
+        matrix = (lines, terms) if (axis == -2) is not turned else (terms, lines)
+        batch = tuple(
+            (0, 1) if n == 1 else span for n, span in zip(operand.shape[:-2], at[:-2], strict=True)
+        )
+        yield (*batch, *matrix)

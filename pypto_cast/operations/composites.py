@@ -29,7 +29,7 @@ from pypto_cast.operations.elementwise_functions import (
     sub,
     where,
 )
-from pypto_cast.operations.elementwise_plan import elementwise
+from pypto_cast.operations.elementwise_plan import elementwise, together
 from pypto_cast.operations.lowering import (
     axis_of,
     check_operand,
@@ -53,6 +53,7 @@ from pypto_cast.recording import recording
 from pypto_cast.tensors.tensor import Tensor
 from simulator.arithmetic import Enclosure
 from simulator.arithmetic.operation import Array
+from simulator.numbers import result_memory
 from simulator.numbers.formats import FloatFormat
 from tiling.plan import ShapeError
 
@@ -76,10 +77,8 @@ def in_fp32(x: Tensor, compute: Callable[[Tensor], Tensor]) -> Tensor:
 
     Integers are clamped; a cast to floats has upstream's default, which no bit depends on.
     """
-    from simulator.arithmetic.native.operation_nodes import deferring  # loaded when first used
-
     wide = cast(x, DataType.DT_FP32)
-    with deferring():  # no step writes to a tensor
+    with together():
         result = compute(wide)
     satmode = None if isinstance(x.dtype.format, FloatFormat) else SaturationMode.ON
     return cast(result, x.dtype, CastMode.CAST_NONE, satmode)
@@ -483,14 +482,25 @@ def _triangle(name: str, input: object, diagonal: object, cut: Callable[..., Arr
     if x.dtype in _UNSIGNED:  # no multiplication has them
         return moved(x, shape, tuple(x.valid_shape), lambda array: cut(array, int(diagonal)))
     wide = cast(x, DataType.DT_FP16) if x.dtype is DataType.DT_INT8 else x
-    dtype = wide.dtype.number_format.dtype
-    kept = cut(np.ones(shape, dtype), operator.index(diagonal))
-    data = Enclosure(values=kept.astype(dtype)) if recording.executes() else None
+    data = None
+    if recording.executes():
+        kept = _ones_of_triangle(name, shape[-2:], operator.index(diagonal), wide.dtype)
+        data = Enclosure(values=np.broadcast_to(kept, shape))
     mask = Tensor._from_result(shape, wide.dtype, data=data, valid=shape)
     product = elementwise("mul", wide, mask)
     if wide is x:
         return product
     return cast(product, x.dtype, CastMode.CAST_TRUNC, SaturationMode.ON)
+
+
+def _ones_of_triangle(name: str, shape: Sequence[int], diagonal: int, dtype: DataType) -> Array:
+    """1 in a triangle of a matrix, 0 beside it."""
+    rows, columns = shape
+    kept = result_memory.empty(rows * columns, dtype.number_format.dtype).reshape(rows, columns)
+    compare = np.less_equal if name == "tril" else np.greater_equal
+    last = np.arange(rows, dtype=np.int64) + max(min(diagonal, columns), -rows)
+    compare(np.arange(columns, dtype=np.int64), last[:, None], out=kept, casting="unsafe")
+    return kept
 
 
 _HALF_PI_RECIPROCAL = 0.63661975

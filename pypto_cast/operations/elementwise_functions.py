@@ -16,7 +16,7 @@ from pypto_cast.cast.api import cast
 from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
 from pypto_cast.error import PyptoError, error_of
 from pypto_cast.operations.creation import full
-from pypto_cast.operations.elementwise_plan import elementwise
+from pypto_cast.operations.elementwise_plan import elementwise, together
 from pypto_cast.operations.lowering import (
     check_alike,
     check_operand,
@@ -305,7 +305,8 @@ def _by(steps: Callable[[special_steps.Steps[Operand], Operand, Operand], Operan
     """Steps on tensors and numbers."""
 
     def compute(x: Operand, y: Operand) -> Tensor:
-        found = steps(_ON_OPERANDS, x, y)
+        with together():
+            found = steps(_ON_OPERANDS, x, y)
         assert isinstance(found, Tensor)
         return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeVar
 
@@ -197,6 +198,8 @@ def elementwise(name: str, *operands: Tensor | Constant, dtype: DataType | None 
     """
     row = ROWS[name]
     tensors = list({id(x): x for x in operands if isinstance(x, Tensor)}.values())
+    if not tensors and dtype is None:
+        check_operand(name, operands[0])  # which refuses it
     condition = operands[0] if _takes_condition(name) else None
     plan = _plan_of(row, tensors, condition, dtype)
     shape, valid, fmt, out = plan.shape, plan.valid, plan.fmt, plan.out
@@ -226,6 +229,13 @@ def elementwise(name: str, *operands: Tensor | Constant, dtype: DataType | None 
         given = [result]
     uninitialized = _uninitialized(operands, condition, held, shape, valid)
     return result_tensor(result, row, out, shape, valid, plan.grid, cause, uninitialized)
+
+
+def together() -> AbstractContextManager[None]:
+    """Let the steps of one operation, none of which writes to a tensor, become one program."""
+    from simulator.arithmetic.native.operation_nodes import deferring  # loaded when first used
+
+    return deferring()
 
 
 @functools.cache

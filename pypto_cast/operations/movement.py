@@ -35,7 +35,7 @@ from pypto_cast.tensors.indexing import ints
 from pypto_cast.tensors.symbolic import RuntimeScalar
 from pypto_cast.tensors.tensor import Tensor
 from simulator.arithmetic import Enclosure, Interval, join_arrays
-from simulator.arithmetic.interval import exactly, unknown
+from simulator.arithmetic.interval import exactly, permuted, unknown
 from simulator.numbers.formats import Format
 from tiling.grid import Shape
 from tiling.plan import ShapeError, TileShapeError, check_shape
@@ -238,7 +238,7 @@ def permute(input: Tensor, perm: Sequence[int]) -> Tensor:
     before = tuple(map(int, x.shape))
     after, valid = (tuple(given[axis] for axis in perm) for given in (before, x.valid_shape))
     check_memory_of("permute", tile_of("permute", after), [(after, _bits(x)), (after, _bits(x))])
-    return moved(x, after, valid, lambda array: np.ascontiguousarray(array.transpose(perm)))
+    return moved(x, after, valid, lambda array: permuted(array, perm))
 
 
 _bytes_row = partial(_moving, lacked_by=("0.2.0",))

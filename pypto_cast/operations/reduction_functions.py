@@ -238,8 +238,9 @@ class _Reduction:
         if self._operation.name not in _JOINED_BY or count == 1:
             return self._within(x)
         context = options.current()
-        if self._operation.name == "sum" and self._axis == len(x.shape) - 1:
-            found = arithmetic.sum_of_tiles(
+        if self._axis == len(x.shape) - 1:
+            found = arithmetic.reduce_tiles(
+                self._operation,
                 x,
                 Tiles(extent=extent, joins=joins(count)),
                 self._fmt,

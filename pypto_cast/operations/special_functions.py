@@ -30,7 +30,7 @@ from pypto_cast.operations.elementwise_functions import (
     sub,
     where,
 )
-from pypto_cast.operations.elementwise_plan import elementwise
+from pypto_cast.operations.elementwise_plan import elementwise, together
 from pypto_cast.operations.lowering import check_alike, check_operand, of_release
 from pypto_cast.operations.operation_rows import BF16_IN_FP32, FLOATS, OperationRow, everywhere
 from pypto_cast.operations.scalar_operands import integer
@@ -83,6 +83,12 @@ def _integral(x: Tensor, mode: RoundMode) -> Tensor:
 
 ON_TENSORS: Final = special_steps.Steps(run=_run, filled=filled, integral=_integral)
 """The steps on tensors, with their intervals."""
+
+
+def _stepwise(steps: Callable[..., Tensor], *operands: Tensor) -> Tensor:
+    """The steps of a function of several operands, carried out together."""
+    with together():
+        return steps(ON_TENSORS, *operands)
 
 
 def _carried_out(
@@ -253,7 +259,7 @@ def atan2(y: Tensor, x: Tensor) -> Tensor:
     tensors = [check_operand("atan2", each) for each in (y, x)]
     check_alike("atan2", tensors[0].dtype, tensors[1])
     top, bottom = (cast(each, DataType.DT_FP32) for each in tensors)
-    found = special_steps.atan2(ON_TENSORS, top, bottom)
+    found = _stepwise(special_steps.atan2, top, bottom)
     return cast(found, tensors[0].dtype, CastMode.CAST_NONE)
 
 
@@ -306,9 +312,9 @@ def hypot(self: Tensor, other: Tensor) -> Tensor:
     check_alike("hypot", tensors[0].dtype, tensors[1])
     if tensors[0].dtype is not DataType.DT_FP32:
         x, y = (cast(each, DataType.DT_FP32) for each in tensors)
-        root = special_steps.hypot_of_squares(ON_TENSORS, x, y)
+        root = _stepwise(special_steps.hypot_of_squares, x, y)
         return cast(root, tensors[0].dtype, CastMode.CAST_NONE)
-    return special_steps.hypot(ON_TENSORS, *tensors)
+    return _stepwise(special_steps.hypot, *tensors)
 
 
 @OperationRow(
@@ -438,7 +444,8 @@ def _power_of_tensor(x: Tensor, y: Tensor) -> Tensor:
     if any(dtype not in FLOATS for dtype in floats):
         raise TypeError(f"pow takes no {dtypes[0]} beside {dtypes[1]}; cast one")
     result = floats[0] if len({*floats}) == 1 else DataType.DT_FP32
-    found = special_steps.power(ON_TENSORS, cast(x, DataType.DT_FP32), cast(y, DataType.DT_FP32))
+    wide = (cast(each, DataType.DT_FP32) for each in (x, y))
+    found = _stepwise(special_steps.power, *wide)
     return cast(found, result, CastMode.CAST_NONE)
 
 

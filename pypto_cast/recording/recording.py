@@ -285,11 +285,12 @@ class Recording:
         """The values of an output, and those that a device may give instead.
 
         Any, where an undecided number steered the kernel: another way may have written there. By
-        documents the choices are those that would close the open elements.
+        documents the causes are the choices that would close the open elements.
         """
         held = output.read((0,) * len(output.shape), output.shape)
         assert held is not None
-        values = held.values.copy()  # they may lie in an array of the user's
+        # They may lie in an array of the user's; those of a run by documents are compared at once.
+        values = held.values if self.by_documents else held.values.copy()
         interval, dtype = held.interval or exactly(values), dtype_of_numpy(values.dtype)
         if self.control_dependence:
             interval = unknown(values, dtype.number_format, self.control_dependence[0])
@@ -304,7 +305,6 @@ class Recording:
             cause=interval.cause,
             causes=self.causes.all(),
             nearest=self._nearest(output),
-            choices=interval.cause.astype("uint32") if self.by_documents else None,
             named_choices=NAMED_CHOICES,
             writes=output.writes,
         )

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import os
+import re
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
@@ -133,6 +135,12 @@ class OperationStep(CallSite):
         """True if a device may give other values."""
         return self.openness()
 
+    @property
+    def result_elems(self) -> int:
+        """The elements of its result; 0 if that is no tensor."""
+        _, _, shape = self.result.partition(" ")
+        return math.prod(map(int, re.findall(r"\d+", shape))) if shape else 0
+
     def __str__(self) -> str:
         return " ".join(filter(None, (self.name, self.result, self.place)))
 
@@ -230,6 +238,8 @@ _Key = tuple[int, tuple[int, ...], tuple[int, ...]]
 
 _KEPT: Final = 256
 """Arrays remembered at most, the last ones."""
+_SWEPT: Final = 16
+"""Of more than these, those that no longer exist are forgotten, with all boxes that wrote them."""
 _REMEMBERED: Final[dict[_Key, tuple[weakref.ref[Any], Patches]]] = {}
 _LOCK: Final = Lock()
 
@@ -247,6 +257,9 @@ def remember_array(array: npt.NDArray[Any], owner: Any, patches: Iterable[Patch]
     with _LOCK:
         _REMEMBERED.pop(key, None)
         _REMEMBERED[key] = (weakref.ref(_memory_owner(owner)), tuple(patches))
+        if len(_REMEMBERED) > _SWEPT:
+            for gone in [k for k, (memory, _) in _REMEMBERED.items() if memory() is None]:
+                del _REMEMBERED[gone]
         while len(_REMEMBERED) > _KEPT:
             del _REMEMBERED[next(iter(_REMEMBERED))]
 

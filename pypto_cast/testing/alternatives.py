@@ -198,7 +198,8 @@ def _kept_wide(name: str, call: SiteCall, /) -> Any:
 
 # --- Sums ----------------------------------------------------------------------------------------
 
-_SUMS: Final = ("sum",)
+_MOST_TERMS: Final = 1 << 22
+"""Products of a matmul that are held at once."""
 
 
 def _one_by_one(x: _Array) -> _Array:
@@ -243,16 +244,18 @@ _ORDERS: Final[tuple[tuple[str, _Move, npt.DTypeLike | None], ...]] = (
     ("by halves", _halves, None),
     ("in float64, rounded once", _rounded_once, None),
     ("in FP16, one after the other", _one_by_one, np.float16),
+    ("in BF16, one after the other", _one_by_one, numpy_dtype(DataType.DT_BF16)),
 )
 """Words, the sum of the last axis, and the dtype that it is summed in; None: the operand's own.
 All rise with each element, as rounded sums do: so an interval's ends give the ends of the sum."""
 
 
 def _orders(call: SiteCall, result: Tensor) -> Iterator[Way]:
-    if call.site.operation not in _SUMS:
+    ordered = _ORDERED.get(call.site.operation)
+    if ordered is None:
         return
     for text, order, within in _ORDERS:
-        yield Way(text=f"sums {text}", alternative=partial(_ordered, order, within))
+        yield Way(text=f"sums {text}", alternative=partial(ordered, order, within))
 
 
 @float_environment.quiet()
@@ -273,6 +276,48 @@ def _ordered(order: _Move, within: npt.DTypeLike | None, call: SiteCall, /) -> A
     return _holding(
         plain, _by_ends(held, total, lambda nan: np.asarray(nan.any(axes[0], keepdims=True)))
     )
+
+
+@float_environment.quiet()
+def _ordered_products(order: _Move, within: npt.DTypeLike | None, call: SiteCall, /) -> Any:
+    """A product of matrices whose terms are FP32 numbers, summed in an order."""
+    given = call.arguments.arguments
+    plain = call.plainly()
+    a, b = (_terms(given[name]) for name in ("input", "mat2"))
+    a = np.swapaxes(a, -1, -2) if given["a_trans"] else a
+    b = b if given["b_trans"] else np.swapaxes(b, -1, -2)
+    if given["extend_params"]:
+        raise ValueError("only products without a bias and a scale are tried")
+    if math.prod(plain.shape) * a.shape[-1] > _MOST_TERMS:
+        raise ValueError(f"a product of more than {_MOST_TERMS:,} terms is not summed otherwise")
+    terms = a[..., :, None, :] * b[..., None, :, :]
+    total = order(terms.astype(within or terms.dtype)).astype(np.float32)
+    if total.shape != tuple(plain.shape):
+        raise ValueError("only whole matrices are tried")
+    summed = Tensor._from_result(
+        total.shape, DataType.DT_FP32, plain.name, Enclosure(values=total), patches=plain.patches()
+    )
+    is_wide = plain.dtype is DataType.DT_FP32
+    return summed if is_wide else cast(summed, plain.dtype, CastMode.CAST_RINT)
+
+
+def _terms(x: Tensor) -> _Array:
+    """The elements of a matrix as FP32.
+
+    Raises:
+        ValueError: no floats, or some that are open: products do not rise with their factors.
+    """
+    held = x.enclosure()
+    if held is None or held.interval is not None or x.dtype not in _FLOATS:
+        raise ValueError("only products of known floats are summed otherwise")
+    return held.values.astype(np.float32)
+
+
+_ORDERED: Final[Mapping[str, Callable[..., Any]]] = {
+    "sum": _ordered,
+    "matmul": _ordered_products,
+}
+"""By operation that sums: an alternative of an order and the dtype that it sums in."""
 
 
 # --- Numbers -------------------------------------------------------------------------------------

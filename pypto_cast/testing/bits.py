@@ -85,6 +85,35 @@ def flat_codes(array: npt.NDArray[Any], fmt: Format) -> Codes:
     return codes_of(native(array).reshape(-1), fmt)
 
 
+PIECE_ELEMS: Final = 1 << 18
+"""Elements of arrays that are compared at once, so that dumps need no copy."""
+
+
+def pieces(*arrays: npt.NDArray[Any]) -> Iterator[tuple[npt.NDArray[Any], ...]]:
+    """Yields parts of arrays of one shape, flat, in row-major order and this machine's byte order.
+
+    Arrays in any order, strided or of another byte order are copied a part at a time. A part is
+    valid until the next one is asked for, and has at most `PIECE_ELEMS` elements.
+    """
+    native_dtypes = [array.dtype.newbyteorder("=") for array in arrays]
+    views = [
+        array.view(np.dtype(f"u{array.itemsize}").newbyteorder(array.dtype.byteorder))
+        for array in arrays
+    ]
+    walk = np.nditer(
+        views,
+        flags=["external_loop", "buffered", "zerosize_ok"],
+        op_flags=[["readonly"]] * len(views),
+        op_dtypes=[np.dtype(f"u{array.itemsize}") for array in arrays],
+        order="C",
+        casting="equiv",
+        buffersize=PIECE_ELEMS,
+    )
+    for part in walk:
+        parts = part if isinstance(part, tuple) else (part,)
+        yield tuple(x.view(dtype) for x, dtype in zip(parts, native_dtypes, strict=True))
+
+
 def code_in_words(code: int, fmt: Format) -> str:
     """A code in hex, and that of a float as sign, exponent and fraction, of HF8 with its dot."""
     if not isinstance(fmt, FloatFormat):

@@ -194,6 +194,10 @@ def _enter(groups: dict[bytes, _Group], hypothesis: _Hypothesis, run: _Run, stud
             undecided=found.undecided,
             bounds=found if explained else None,
         )
+        best = min(groups.values(), key=lambda each: each.rank)
+        for each in groups.values():
+            if each is not best:
+                each.bounds = None  # an example of the best alone is worked through
     group.hypotheses.append(hypothesis)
     return True
 

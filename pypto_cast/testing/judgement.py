@@ -301,17 +301,18 @@ def _judged(
     impossible = golden_impossible = None
     first = layout = ""
     outside: tuple[OutsideCount, ...] = ()
-    array = native(array_under_test(value, name))
+    array = array_under_test(value, name)
     if output is not None:
         impossible, first = _impossible(value, output)
         if impossible:
-            outside = _by_tile(output, ~output.contains(array))
+            array = native(array)
+            outside = by_tile(output, ~output.contains(array))
             layout = layout_of(array, output.shape, partial(possible_share, output))
         if golden is not None:
             golden_impossible, _ = _impossible(golden, output)
     comparison = None if golden is None else compared(value, golden)
     if comparison is not None and comparison.differing and not layout:
-        theirs = native(array_under_test(golden, name))
+        theirs = array_under_test(golden, name)
         layout = layout_of(array, theirs.shape, lambda moved: equal_share(moved, theirs))
     return JudgedOutput(
         name=name,
@@ -326,8 +327,13 @@ def _judged(
     )
 
 
-def _by_tile(output: OutputCertainty, outside: npt.NDArray[np.bool_]) -> tuple[OutsideCount, ...]:
-    """The elements outside by the tile that wrote them last."""
+def by_tile(output: OutputCertainty, outside: npt.NDArray[np.bool_]) -> tuple[OutsideCount, ...]:
+    """The elements outside by the tile that wrote them last, the most first.
+
+    Args:
+        output: the bounds.
+        outside: true where a result cannot be.
+    """
     left = outside.copy()
     found = []
     for box in reversed(boxes_of(output, most=None)):

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from pypto_cast.dtypes.data_types import dtype_of_numpy
 from pypto_cast.kernel.certainty import Cause, Certainty, CertaintyCounts, OutputCertainty
+from pypto_cast.recording.steps import Patches
 from pypto_cast.report.text_format import hex_code
 from pypto_cast.testing.bits import (
     WrittenElement,
@@ -23,6 +24,7 @@ from pypto_cast.testing.bits import (
 )
 from simulator.numbers import float_environment
 from simulator.numbers.formats import Format
+from tiling.grid import Shape
 
 _SHOWN: Final = 5
 CertainBy = Literal["choices", "documents"]
@@ -207,14 +209,23 @@ def paired_outputs(
 @float_environment.quiet()
 def _impossible(value: Any, output: OutputCertainty) -> tuple[int, list[Impossible]]:
     array = array_under_test(value, output.name)
+    check_like(array, output, output.shape)
+    where = np.argwhere(~output.contains(native(array)))
+    return len(where), list(described(where, array, output, patches_of(value, array)))
+
+
+def check_like(array: npt.NDArray[Any], output: OutputCertainty, shape: Shape) -> None:
+    """Refuse an array of another dtype than an output, or of another shape than asked for.
+
+    Raises:
+        ImpossibleError: names both.
+    """
     for what, have, want in (
         ("dtype", dtype_of_numpy(array.dtype).name, output.dtype.name),
-        ("shape", str(list(array.shape)), str(list(output.shape))),
+        ("shape", str(list(array.shape)), str(list(shape))),
     ):
         if have != want:
             raise ImpossibleError(f"{output.name}: actual has {what} {have}, bounds have {want}")
-    where = np.argwhere(~output.contains(native(array)))
-    return len(where), list(_described(where[:_SHOWN], value, array, output))
 
 
 def impossible_count(array: npt.NDArray[Any], output: OutputCertainty) -> int:
@@ -227,12 +238,23 @@ def possible_share(output: OutputCertainty, array: npt.NDArray[Any]) -> float:
     return 1 - impossible_count(array, output) / max(array.size, 1)
 
 
-def _described(
-    where: npt.NDArray[np.intp], value: Any, array: npt.NDArray[Any], output: OutputCertainty
+def described(
+    where: npt.NDArray[np.intp],
+    array: npt.NDArray[Any],
+    output: OutputCertainty,
+    origin: Patches = (),
 ) -> Iterator[Impossible]:
-    patches = patches_of(value, array) or patches_of(output.values, output.values)
+    """The first elements that cannot be.
+
+    Args:
+        where: their indices, a row each.
+        array: the results.
+        output: the bounds.
+        origin: of the results; none: that of the bounds is taken.
+    """
+    patches = origin or patches_of(output.values, output.values)
     certain = output.certain
-    for row in where.tolist():
+    for row in where[:_SHOWN].tolist():
         index = tuple(row)
         actual, low, high = (
             int(flat_codes(x[index].reshape(1), output.format)[0])

@@ -18,10 +18,10 @@ import numpy.typing as npt
 
 from ascend_kernels.routing.chain_check import is_nan, ranks_of
 from pypto_cast.dtypes.data_types import dtype_of_numpy
-from pypto_cast.testing.bits import array_under_test, flat_codes
+from pypto_cast.testing.bits import array_under_test, pieces
 from pypto_cast.testing.layouts import layout_of
 from simulator.numbers import float_environment
-from simulator.numbers.convert import in_numpy
+from simulator.numbers.convert import codes_of, in_numpy
 from simulator.numbers.formats import (
     BF16,
     E4M3FN,
@@ -75,7 +75,6 @@ vendor's says it."""
 _COMMUNITY_MARE: Final = 10.0
 _TINY: Final = 1e-7
 """Added to the magnitude that a relative error is divided by, as the public source does."""
-_PIECE_ELEMS: Final = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +164,8 @@ def pieces_observed(observer: Callable[[int], None]) -> Iterator[None]:
         _OBSERVER.reset(token)
 
 
-def _tell_observer(elems: int) -> None:
+def tell_observer(elems: int) -> None:
+    """Hand the elements of a piece to the observer of `pieces_observed`, if there is one."""
     observer = _OBSERVER.get()
     if observer is not None:
         observer(elems)
@@ -186,12 +186,10 @@ def compared(result: Any, golden: Any) -> Comparison:
     fmt = dtype_of_numpy(ours.dtype).number_format
     equal = nans = 0
     by_ulp: dict[int, int] = {}
-    a, b = flat_codes(ours, fmt), flat_codes(theirs, fmt)
-    for start in range(0, a.size, _PIECE_ELEMS):
-        of = slice(start, start + _PIECE_ELEMS)
-        same, one, apart = _last_places(a[of], b[of], fmt)
+    for a, b in pieces(ours, theirs):
+        same, one, apart = _last_places(codes_of(a, fmt), codes_of(b, fmt), fmt)
         equal, nans = equal + same, nans + one
-        _tell_observer(apart.size + same + one)
+        tell_observer(apart.size + same + one)
         # The class of d is the next power of two: 1, 2, 3 to 4, 5 to 8.
         exponents, counts = np.unique(
             np.frexp((apart - np.uint64(1)).astype(np.float64))[1], return_counts=True
@@ -199,7 +197,7 @@ def compared(result: Any, golden: Any) -> Comparison:
         for exponent, count in zip(exponents.tolist(), counts.tolist(), strict=True):
             by_ulp[1 << exponent] = by_ulp.get(1 << exponent, 0) + count
     errors = errors_of(ours, theirs) if isinstance(fmt, FloatFormat) else None
-    return Comparison(elems=a.size, equal=equal, nans=nans, by_ulp=by_ulp, errors=errors)
+    return Comparison(elems=ours.size, equal=equal, nans=nans, by_ulp=by_ulp, errors=errors)
 
 
 def _last_places(a: Codes, b: Codes, fmt: Format) -> tuple[int, int, npt.NDArray[np.uint64]]:
@@ -227,15 +225,14 @@ def errors_of(result: npt.NDArray[Any], golden: npt.NDArray[Any]) -> Errors:
     )
     mare = total = squares = 0.0
     count = small_wrong = 0
-    ours, theirs = (
-        each
-        if each.dtype.names is None
-        else in_numpy(each, dtype_of_numpy(each.dtype).number_format)
-        for each in (result.reshape(-1), golden.reshape(-1))
-    )
-    for start in range(0, ours.size, _PIECE_ELEMS):
-        x = ours[start : start + _PIECE_ELEMS].astype(np.float64)
-        g = theirs[start : start + _PIECE_ELEMS].astype(np.float64)
+    for parts in pieces(result, golden):
+        x, g = (
+            in_numpy(part, dtype_of_numpy(part.dtype).number_format).astype(np.float64)
+            if part.dtype.names is not None
+            else part.astype(np.float64)
+            for part in parts
+        )
+        tell_observer(x.size)
         numbers = np.isfinite(x) & np.isfinite(g)
         odd = ~numbers & ~((x == g) | (np.isnan(x) & np.isnan(g)))
         if odd.any():
@@ -249,7 +246,6 @@ def errors_of(result: npt.NDArray[Any], golden: npt.NDArray[Any]) -> Errors:
         mare = max(mare, float(relative.max(initial=0.0)))
         total += float(relative.sum())
         squares += float(np.square(error).sum())
-        _tell_observer(len(ours[start : start + _PIECE_ELEMS]))
         count += error.size
     whole = max(count, 1)
     return Errors(

@@ -46,7 +46,7 @@ from simulator.arithmetic.interval import join_arrays as join_arrays
 from simulator.arithmetic.operation import Fidelity as Fidelity
 from simulator.arithmetic.operation import Operation as Operation
 from simulator.arithmetic.reduction import reduce as reduce
-from simulator.arithmetic.reduction import sum_of_tiles as sum_of_tiles
+from simulator.arithmetic.reduction import reduce_tiles as reduce_tiles
 from simulator.arithmetic.reduction_order import Tiles as Tiles
 from simulator.arithmetic.table import OPERATIONS as OPERATIONS
 from simulator.arithmetic.trust import ASSUME_CUBE_HF32 as ASSUME_CUBE_HF32

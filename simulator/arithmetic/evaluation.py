@@ -260,7 +260,7 @@ def evaluate(
         )
     by_numpy = partial(_by_pieces, operation, fmt, wanted, widening, inf_nan_mode, cause, executor)
     names_choices = trust.names_choices and (operation.name, fmt) not in trust.measured
-    if executor and wanted and fmt is FP32 and (widening.rounds_alone or names_choices):
+    if executor and wanted and fmt in (FP32, BOOL) and (widening.rounds_alone or names_choices):
         choices = widening.rounding_bits if names_choices else None
         found = native.interval_of(
             executor,

@@ -27,6 +27,7 @@ from simulator.arithmetic.total_order import (
     signed_codes,
 )
 from simulator.arithmetic.trust import ASSUME_NAN_PATTERN, Causes, Trust, meeting, own_cause
+from simulator.numbers import result_memory
 from simulator.numbers.convert import values_of
 from simulator.numbers.formats import FloatFormat, Format
 
@@ -210,6 +211,35 @@ def join_arrays(move: Callable[[Sequence[Array]], Array], parts: Sequence[Enclos
         cause=move([x.cause for x in whole]),
     )
     return Enclosure(values=values, interval=interval)
+
+
+_BLOCK: Final = 64
+"""Rows and columns that are exchanged together: both sides stay in the cache."""
+_LARGE_PLANE: Final = 1 << 14
+"""Elements of two axes that are worth blocks."""
+
+
+def permuted(array: Array, perm: Sequence[int]) -> Array:
+    """The elements in another order of axes, C-contiguous; block by block where rows turn columns.
+
+    Args:
+        array: of one axis or more; not modified.
+        perm: each axis once, from 0; the first of the result comes first.
+    """
+    given = array.transpose(perm)
+    axis = list(perm).index(array.ndim - 1)
+    shape: tuple[int, ...] = given.shape
+    rows, columns = shape[axis], shape[-1]
+    if axis == array.ndim - 1 or rows * columns < _LARGE_PLANE:
+        return np.ascontiguousarray(given)
+    out = result_memory.empty(given.size, given.dtype).reshape(given.shape)
+    to, of = np.moveaxis(out, axis, -2), np.moveaxis(given, axis, -2)
+    for lead in np.ndindex(to.shape[:-2]):
+        for row in range(0, rows, _BLOCK):
+            for column in range(0, columns, _BLOCK):
+                part = (*lead, slice(row, row + _BLOCK), slice(column, column + _BLOCK))
+                to[part] = of[part]
+    return out
 
 
 def enclosed(values: Array, low: Array, high: Array, nan: Bools | None, cause: Causes) -> Enclosure:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,14 +25,15 @@ from simulator.arithmetic.interval import (
     with_open_nans,
 )
 from simulator.arithmetic.operation import Array, IntervalRule, Operation
-from simulator.arithmetic.product_bound import any_product
 from simulator.arithmetic.reduction_order import (
     Order,
     Tiles,
+    growth_of,
     is_unrounded,
     last_bit,
     order_bound,
     row_pieces,
+    underflow_of,
 )
 from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.total_order import (
@@ -43,9 +44,11 @@ from simulator.arithmetic.total_order import (
     keys,
     lesser,
     nan_value,
+    same_code,
     wrap_apart,
 )
 from simulator.arithmetic.trust import (
+    ASSUME_GRADUAL_UNDERFLOW,
     ASSUME_INF_NAN_MODE,
     ASSUME_NAN_PATTERN,
     ASSUME_SUM_ORDER,
@@ -117,8 +120,10 @@ def reduce(
 
     require_default_environment()
     axis = _check(operation, operand, fmt, axis)
-    executor = native.executor_for(engine) if operation.name != "prod" else None
+    executor = native.executor_for(engine)
     if executor is not None and (fmt is not FP32 or axis != len(operand.shape) - 1):
+        executor = None
+    if operation.name == "prod" and operand.shape[axis] == 1:  # it keeps the bits of a NaN
         executor = None
     if executor and _is_plain(operation, operand, fmt, trust, inf_nan_mode):
         return native.reduced_rows(executor, operation, operand, None, threads)
@@ -133,13 +138,45 @@ def reduce(
         executor=executor,
         threads=threads,
     )
+    if operation.name == "prod":  # of intervals by steps: it does not grow with its factors
+        return by_numpy(operand)
+    found = None
     if executor and _is_ordered(operation, fmt, trust, inf_nan_mode):
         found = native.rows_of_interval(
             executor, operation.name, operand, None, by_numpy, threads=threads
         )
-        if found is not None:
-            return found
-    return by_numpy(operand)
+    elif executor and inf_nan_mode and trust.names_choices and operand.shape[axis] > 1:
+        found = _by_choices(executor, operation, operand, None, trust, by_numpy, threads)
+    return by_numpy(operand) if found is None else found
+
+
+def _by_choices(
+    executor: Executor,
+    operation: Operation,
+    operand: Enclosure,
+    tiles: Tiles | None,
+    trust: Trust,
+    by_numpy: Callable[[Enclosure], Enclosure],
+    threads: int,
+) -> Enclosure | None:
+    """A reduction of FP32 rows whose causes name choices, natively; see `_any_order` for a sum."""
+    from simulator.arithmetic.native import operation_nodes as native
+
+    rule, own = None, 0
+    if operation.name == "sum":
+        ulps = OPERATIONS["add"].ulps(FP32, trust)
+        is_ordered = ASSUME_SUM_ORDER in trust.assumed
+        if not ulps or is_ordered or ("add", FP32) in trust.measured:
+            return None
+        terms = operand.shape[-1]
+        growth, underflow = growth_of(terms, FP32, trust), 0.0
+        if ASSUME_GRADUAL_UNDERFLOW not in trust.assumed:
+            underflow = underflow_of(terms, FP32)
+        rule = np.array([ulps, growth, underflow], np.float64)
+        own = own_cause(0, trust, *operation.assumes)
+    return native.rows_by_choices(
+        executor, operation.name, operand, tiles, by_numpy, rule=rule, own=own, threads=threads
+    )
 
 
 def _by_numpy(
@@ -159,6 +196,10 @@ def _by_numpy(
     last = axis == len(shape) - 1
     count = shape[axis]
     beside = (math.prod(shape[:axis]), count)
+    if trust.names_choices and operand.interval is not None:
+        settled = operand.interval
+        settled = replace(settled, cause=settled.cause * ~settled.certain())
+        operand = Enclosure(values=operand.values, interval=settled)
     flat = operand.reshape(beside if last else (*beside, math.prod(shape[axis + 1 :])))
     row = _Row(
         operation=operation,
@@ -175,7 +216,8 @@ def _by_numpy(
     return reduced.reshape((*shape[:axis], 1, *shape[axis + 1 :]))
 
 
-def sum_of_tiles(
+def reduce_tiles(
+    operation: Operation,
     operand: Enclosure,
     tiles: Tiles,
     fmt: Format,
@@ -185,9 +227,10 @@ def sum_of_tiles(
     engine: Engine = "auto",
     threads: int = 1,
 ) -> Enclosure | None:
-    """Add tiles of the last axis to each other, then reduce the first by its sum, natively.
+    """Join tiles of the last axis to each other, then reduce the first of them, natively.
 
     Args:
+        operation: sum or prod.
         operand: FP32 values, at least one along the axis.
         tiles: their extent, and the order in which they are joined.
         by_numpy: evaluates each step.
@@ -195,19 +238,22 @@ def sum_of_tiles(
 
     Returns:
         As `reduce`; None where each step has to be evaluated: without the native executor, in other
-        formats, and where an interval has no native rule.
+        formats, and where an interval has no native rule, as of any product.
     """
     from simulator.arithmetic.native import operation_nodes as native
 
     require_default_environment()
-    operation = OPERATIONS["sum"]
     _check(operation, operand, fmt, -1)
     executor = native.executor_for(engine)
     if executor is None or fmt is not FP32:
         return None
     if not _is_plain(operation, operand, fmt, trust, True):
-        if not _is_ordered(operation, fmt, trust, True):
+        if operation.name == "prod":
             return None
+        if not _is_ordered(operation, fmt, trust, True):
+            if not trust.names_choices or operand.shape[-1] == 1:
+                return None
+            return _by_choices(executor, operation, operand, tiles, trust, by_numpy, threads)
         return native.rows_of_interval(
             executor, operation.name, operand, tiles, by_numpy, threads=threads
         )
@@ -227,7 +273,7 @@ def _is_ordered(operation: Operation, fmt: Format, trust: Trust, inf_nan_mode: b
     """The reduction of exact operands is exact, and that of ends an end."""
     step = OPERATIONS[_STEPS[operation.name]]
     widening = Widening(step, fmt, trust, inf_nan_mode=inf_nan_mode)
-    is_ordered = operation.name != "sum" or ASSUME_SUM_ORDER in trust.assumed
+    is_ordered = operation.name not in ("sum", "prod") or ASSUME_SUM_ORDER in trust.assumed
     return widening.is_none and is_ordered and not trust.names_choices
 
 
@@ -292,6 +338,8 @@ class _Row:
             found = self._by_steps(x)
             if ASSUME_SUM_ORDER in self.trust.assumed or x.shape[self.axis] == 1:
                 return found
+            from simulator.arithmetic.product_bound import any_product  # loaded when first used
+
             wraps = self.inf_nan_mode and ASSUME_INF_NAN_MODE in self.trust.assumed
             return any_product(
                 x, found, self.fmt, self.axis, self.trust, self.cause, integers_wrap=wraps
@@ -384,7 +432,8 @@ class _Row:
             )
         else:
             low, high = (_extreme(self._step, end, self.axis, self.fmt) for end in ends)
-        return enclosed(values, low, high, flags, self._widest(x.interval))
+        cause = self._of_open(low, high, flags, self._widest(x.interval))
+        return enclosed(values, low, high, flags, cause)
 
     def _flags(self, interval: Interval) -> Bools | None:
         nan = interval.may_be_nan
@@ -430,7 +479,14 @@ class _Row:
                 meeting(self.trust, own, ends.cause),
             )
         )
-        return enclosed(ordered.values, low, high, flags, cause)
+        return enclosed(ordered.values, low, high, flags, self._of_open(low, high, flags, cause))
+
+    def _of_open(self, low: Array, high: Array, flags: Bools | None, cause: Causes) -> Causes:
+        """The causes, without choices of elements that are certain."""
+        if not self.trust.names_choices:
+            return cause
+        is_open = ~same_code(low, high)
+        return cause * (is_open if flags is None else is_open | flags)
 
     def _unrounded(self, x: Enclosure) -> Bools:
         """Finds sums of exact terms that no order rounds; of -0 alone a sum may start at +0."""

@@ -230,12 +230,28 @@ def order_bound(low: Array, high: Array, axis: int, fmt: FloatFormat, trust: Tru
     lower, upper, magnitude = (np.empty(shape, np.float64) for _ in range(3))
     for index in row_pieces(low.shape, axis):
         ends = [end[index].astype(np.float64) for end in (low, high)]
-        for end, out in zip(ends, (lower, upper), strict=True):
-            np.add.reduce(end, axis=axis, keepdims=True, out=out[index])
-            np.abs(end, out=end)
-        greater = np.maximum(ends[0], ends[1], out=ends[0])
-        np.add.reduce(greater, axis=axis, keepdims=True, out=magnitude[index])
+        greater = np.maximum(*map(np.abs, ends))
+        for terms, out in zip((*ends, greater), (lower, upper, magnitude), strict=True):
+            out[index] = _sum_by_halves(terms, axis)
     return reach(lower, upper, magnitude, low.shape[axis], fmt, trust)
+
+
+def _sum_by_halves(terms: npt.NDArray[np.float64], axis: int) -> npt.NDArray[np.float64]:
+    """Add the second half of an axis to the first, and so on; an odd one in the middle waits.
+
+    The order is that of the native executor, so that both have one bound.
+
+    Args:
+        terms: overwritten.
+        axis: becomes one element.
+    """
+    held = np.moveaxis(terms, axis, -1)
+    count = held.shape[-1]
+    while count > 1:
+        half = count // 2
+        held[..., :half] += held[..., count - half : count]
+        count -= half
+    return np.moveaxis(held[..., :1], -1, axis)
 
 
 def row_pieces(shape: tuple[int, ...], axis: int) -> Iterator[Index]:
@@ -268,13 +284,9 @@ def reach(
         fmt: the format in which the device adds.
         trust: what is taken for granted.
     """
-    half_ulp = 2.0 ** -(fmt.man_bits + 1)
-    ulps = trust.measured.get(("add", fmt), int(ASSUME_RNE not in trust.assumed))
-    unit = (1 + 2 * ulps) * half_ulp
-    # The last factor covers the float64 arithmetic of this function itself.
-    off = magnitude * (np.expm1((terms - 1) * np.log1p(unit)) + terms * 2.0**-50)
+    off = magnitude * growth_of(terms, fmt, trust)
     if ASSUME_GRADUAL_UNDERFLOW not in trust.assumed:
-        off = off + 2 * terms * 2.0**fmt.emin
+        off = off + underflow_of(terms, fmt)
     outliers = ~(magnitude + off < _largest(fmt))
     lower, upper = (
         np.where(outliers, limit, end).astype(fmt.dtype)
@@ -286,3 +298,17 @@ def reach(
     )
     lower, upper = outward(lower, upper, 1, fmt, (None, None))
     return Bounds(low=lower, high=upper, nan=outliers if outliers.any() else None)
+
+
+def growth_of(terms: int | Array, fmt: FloatFormat, trust: Trust) -> Any:
+    """The greatest error of a sum in any order, by the sum of its terms' magnitudes."""
+    half_ulp = 2.0 ** -(fmt.man_bits + 1)
+    ulps = trust.measured.get(("add", fmt), int(ASSUME_RNE not in trust.assumed))
+    unit = (1 + 2 * ulps) * half_ulp
+    # The last term covers the float64 arithmetic of the bound itself.
+    return np.expm1((terms - 1) * np.log1p(unit)) + terms * 2.0**-50
+
+
+def underflow_of(terms: int | Array, fmt: FloatFormat) -> Any:
+    """The greatest error of a sum each of whose terms and steps may be flushed to zero."""
+    return 2 * terms * 2.0**fmt.emin

@@ -427,6 +427,30 @@ def _check_alias(step: TileStep) -> None:
         raise SimulatorFault(f"is no view: {source} and {target} are in different places")
 
 
+def taken_otherwise(program: Sequence[object]) -> Iterator[tuple[int, str]]:
+    """Steps that give another view of a tile, of which all readers take other extents.
+
+    Nothing moves, so the elements beyond, which its source may hold, show in no result. Each is
+    given by its place among the instructions, with the reason, the last first.
+    """
+    taken: dict[object, set[Shape]] = {}
+    for place, step in reversed([*enumerate(program)]):
+        if not isinstance(step, TileStep):
+            continue
+        for tile in step.outputs:
+            if step.opcode.work is not TileWork.ALIAS:
+                taken.pop(_place(tile), None)
+            elif (found := taken.get(_place(tile))) and tile.shape not in found:
+                others = " and ".join(str(list(shape)) for shape in sorted(found))
+                yield place, f"gives {list(tile.shape)}, and what reads it takes {others}"
+        for tile in step.inputs:
+            taken.setdefault(_place(tile), set()).add(tile.shape)
+
+
+def _place(tile: TileBox) -> object:
+    return tile.space, tile.first_byte, tile.tensor_shape, tile.format
+
+
 def _check_overlap(step: TileStep) -> None:
     """Refuse an output over an input, but in place, and outputs over each other."""
     result, *scratch = step.outputs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -34,6 +35,28 @@ def halves(x: M, y: B):
 """
 
 
+ROWS = """
+import pypto_cast as pypto
+
+M = pypto.Tensor[[1024, 128], pypto.DT_FP32]
+
+@pypto.frontend.jit
+def doubled(x: M, y: M):
+    pypto.set_vec_tile_shapes(16, 128)
+    y[:] = x * 2.0
+
+@pypto.frontend.jit
+def of_all(x: M, y: M):
+    pypto.set_vec_tile_shapes(16, 128)
+    y[:] = x * pypto.sum(x, 0, True)
+
+@pypto.frontend.jit
+def raises(x: M, y: M):
+    pypto.set_vec_tile_shapes(16, 128)
+    y[:] = x * 2.0
+
+    1 // 0
+"""
 TWO = """
 @pypto.frontend.jit
 def both(x: M, y: M, z: B):
@@ -134,6 +157,8 @@ def test_raw_bytes_and_bf16_kept_as_fp32(command: Command, files: Path) -> None:
             "the kernel writes y, not z",
         ),
         (("nothing.npy", "--golden", "right.npy"), "nothing.npy"),
+        (("none.npy", "--golden", "none.npy"), "has shape [0, 4]: no elements to judge"),
+        (("right.npy", "--kernel", "k.py::scaled", "--inputs", "none.npz"), "holds none of x, y"),
     ],
 )
 def test_what_cannot_be_judged(
@@ -145,6 +170,8 @@ def test_what_cannot_be_judged(
     np.save(files / "half.npy", right.astype(np.float16))
     np.save(files / "wide.npy", right)
     (files / "empty.npy").write_bytes(b"")
+    np.save(files / "none.npy", np.zeros((0, 4), np.float32))
+    np.savez(files / "none.npz")
     known = {path.name for path in files.iterdir()} | {
         "nothing.npy",
         "k.py::scaled",
@@ -228,8 +255,36 @@ def test_a_kernel_that_needs_more_memory_is_refused(command: Command, files: Pat
     words = ("--kernel", f"{files}/k.py::scaled", "--inputs", files / "in.npz")
     ran = command("judge", files / "right.npy", *words, "--memory", "10K")
     assert ran.code == 2
-    assert "the kernel needs 12,288 B at least" in ran.err
-    assert command("judge", files / "right.npy", *words, "--memory", "1M").code == 0
+    (refused,) = ran.err.splitlines()
+    told = r"needs about [\d,]+ B for the least of 2 parts; --memory allows 10,000 B"
+    assert re.search(told, refused)
+    ran = command("judge", files / "right.npy", *words, "--memory", "1M")
+    assert (ran.code, ran.err) == (0, "the kernel may need 16,384 B at once\n")
+
+
+def test_a_kernel_that_needs_more_memory_is_judged_in_parts(command: Command, files: Path) -> None:
+    (files / "rows.py").write_text(ROWS)
+    x = np.random.default_rng(7).standard_normal((1024, 128)).astype(np.float32)
+    np.savez(files / "rows.npz", x=x)
+    wrong = x * np.float32(2)
+    wrong[513, 7] += 1
+    np.save(files / "rows.npy", wrong)
+    for name, code, told in (
+        ("doubled", 1, "judged in "),
+        ("of_all", 2, "it is not judged in parts: all its rows depend on each other"),
+        ("raises", 2, "rows.py:21: ZeroDivisionError"),
+    ):
+        words = ("--kernel", f"{files}/rows.py::{name}", "--inputs", files / "rows.npz")
+        ran = command("judge", files / "rows.npy", *words, "--memory", "2M")
+        assert ran.code == code, ran.err
+        assert told in ran.out + ran.err
+        assert len(ran.err.splitlines()) == 1
+        if code == 1:
+            assert "y: 1 of 131,072 elements cannot come from a device" in ran.out
+            assert "[513, 7]: cannot be" in ran.out
+            words = (*words, "--memory", "2M", "--reproduce", files / "part.npz")
+            ran = command("judge", files / "rows.npy", *words)
+            assert (ran.code, "leave out --memory" in ran.err) == (2, True)
 
 
 def test_outputs_in_files_of_their_own(command: Command, files: Path) -> None:

@@ -121,6 +121,15 @@ def test_the_first_step_that_differs(command: Command, tmp_path: Path) -> None:
     assert "does not have it" in document["steps"][2]["reason"]
 
 
+def test_folders_of_which_nothing_is_judged(command: Command, tmp_path: Path) -> None:
+    device, cpu = folder_of(tmp_path / "device"), folder_of(tmp_path / "cpu")
+    for path in cpu.iterdir():
+        path.rename(cpu / f"other_{path.name}")
+    ran = command("judge", device, "--golden", cpu)
+    assert (ran.code, len(ran.err.splitlines())) == (2, 1)
+    assert "no step can be judged" in ran.err
+
+
 def dumped_calls(folder: Path) -> Path:
     torch = pytest.importorskip("torch")
     data = folder / "dump_tensor_data"

@@ -134,6 +134,8 @@ def saved_arguments(kernel: Kernel, path: Path) -> tuple[list[Any], dict[str, An
         for name, annotation in signature.tensors.items()
         if name in held
     }
+    if not given:
+        raise ValueError(f"{path} holds none of {', '.join(signature.tensors)}")
     lengths = {
         entry.name: length
         for name, array in given.items()

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, cast
 
 import numpy as np
-import numpy.typing as npt
 import typer
 from rich.progress import BarColumn, TextColumn
 
+from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError
+from ascend_kernels.schedule.row_groups import NotCutError
+from pypto_cast.call_sites import silenced
 from pypto_cast.checkpoints.settings import size_named
 from pypto_cast.cli.app import ChipName, Force, Json, NpuOnCpu, ReplaceInstalled
 from pypto_cast.cli.commands.certainty_command import (
@@ -28,6 +32,7 @@ from pypto_cast.kernel.certainty import Certainty
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.options.context import options
 from pypto_cast.options.releases import RELEASE_NAMES, ReleaseName
+from pypto_cast.recording.steps import CastRecord
 from pypto_cast.recording.suppositions import supposing
 from pypto_cast.report import terminal
 from pypto_cast.report.page import check_pages, page_html
@@ -36,8 +41,10 @@ from pypto_cast.report.text_format import printable, shape_named, written
 from pypto_cast.tensors.array_files import check_apart, check_free, new_file
 from pypto_cast.testing.bits import native
 from pypto_cast.testing.judgement import JudgedOutput, judge
+from pypto_cast.testing.part_judgement import PartJudge
 from pypto_cast.testing.precision import STANDARDS, Standard, pieces_observed
 from pypto_cast.testing.reproduction import Reproduction, reproduced
+from pypto_cast.testing.row_parts import RowParts
 from pypto_cast.upstream.import_alias import as_pypto
 from pypto_cast.upstream.npu_requests import npu_requests
 
@@ -94,7 +101,7 @@ def run_judge(
     ] = None,
     memory: Annotated[
         str | None,
-        typer.Option(metavar="SIZE", help="Refuse a kernel that needs more, as 8G."),
+        typer.Option(metavar="SIZE", help="Judge a kernel that needs more, as 8G, in parts."),
     ] = None,
     force: Force = False,
     chip: ChipName = None,
@@ -119,6 +126,9 @@ def run_judge(
         check_pages()
     if names_a_program(result):
         program = judged_program(result, golden, cast(Standard, standard))
+        if not any(step.judged for step in program.steps):
+            first = program.steps[0]
+            raise ValueError(f"no step can be judged; of {printable(first.name)}: {first.reason}")
         facts = plain(result=result, golden=golden)
         _tell(result, program.report, facts, as_json=json)
         _write(program.report, program.outputs, html, junit_xml, force=force)
@@ -149,24 +159,44 @@ def run_judge(
         ):
             file, found = kernel_named(kernel)
             arguments, others = saved_arguments(found, inputs)
-            _check_memory(memory, [*arguments, *_arrays(files)])
             with errors_at_lines(file):
-                bounds = found.certainty(*arguments, **others)
+                in_parts = _in_parts(memory, found, arguments, others)
             name, more = _outputs_named(output or ())
+            if in_parts is None:
+                with errors_at_lines(file):
+                    bounds = found.certainty(*arguments, **others)
+            else:
+                bounds = in_parts.bounds
             given = [None if each is None else _by_output(each, bounds, name) for each in files]
             if given[0] is not None:
                 for key, path in more.items():
                     given[0] |= _by_output(dumped(path, named, extents), bounds, key)
-            judged = judge(
-                given[0],
-                given[1],
-                truth,
-                bounds=bounds,
-                standard=asked,
-                run=lambda: found.certainty(*arguments, **others),
-                pairs=pairs,
-                told=(lambda text: typer.echo(text, err=True)) if pairs else None,
-            )
+            told_runs = _tell_runs if pairs else None
+            if in_parts is not None:
+                if reproduce is not None:
+                    raise ValueError("--reproduce cuts all rows; leave out --memory, or give more")
+                with _shown_pieces():
+                    parted = in_parts.judged(
+                        given[0] or {},
+                        given[1],
+                        truth,
+                        standard=asked,
+                        pairs=pairs,
+                        told=told_runs,
+                    )
+                judged = parted.judgement
+                notes.append(parted.note)
+            else:
+                judged = judge(
+                    given[0],
+                    given[1],
+                    truth,
+                    bounds=bounds,
+                    standard=asked,
+                    run=lambda: found.certainty(*arguments, **others),
+                    pairs=pairs,
+                    told=told_runs,
+                )
             if reproduce is not None and script is not None and given[0] is not None:
                 part = _reproduced(found, arguments, others, bounds, given[0])
                 notes.append(str(part))
@@ -187,33 +217,50 @@ def run_judge(
         raise typer.Exit(_FAILS)
 
 
-_OF_INTERVALS: Final = 4
-"""Times an array in memory: values, both ends, and causes and flags as another one."""
+_OF_INTERVALS: Final = 6
+"""Times an array in memory: values, both ends, causes, and those of a second run beside them."""
+_OF_RESULTS_BYTES: Final = 8
+"""Of an element of a result inside the kernel: half of these are held with their intervals."""
 
 
-def _arrays(files: Iterable[Given | None]) -> Iterator[npt.NDArray[Any]]:
-    for each in files:
-        if isinstance(each, Mapping):
-            yield from each.values()
-        elif each is not None:
-            yield each
+def _tell_runs(text: str) -> None:
+    typer.echo(text, err=True)
 
 
-def _check_memory(memory: str | None, arrays: Iterable[npt.NDArray[Any]]) -> None:
-    """Refuse a kernel whose arrays and their intervals alone need more memory than there may be.
+def _in_parts(
+    memory: str | None, kernel: Kernel, arguments: list[Any], others: dict[str, Any]
+) -> PartJudge | None:
+    """The judge of a kernel in parts, where the whole needs more memory than there may be.
 
     Raises:
-        ValueError: both sizes.
+        ValueError: it needs more, and is not judged in parts; both sizes, and why.
     """
     if memory is None:
-        return
+        return None
     allowed = size_named(memory, "--memory")
-    needed = _OF_INTERVALS * sum(each.nbytes for each in arrays)
-    if needed > allowed:
+    in_loops: Counter[tuple[str, ...]] = Counter()
+    with silenced():
+        for step in kernel.program(*arguments, **others).steps:
+            in_loops[step.loops] += (
+                math.prod(step.program.plan.shape)
+                if isinstance(step, CastRecord)
+                else step.result_elems
+            )
+    held = in_loops.pop((), 0) + max(in_loops.values(), default=0)
+    needed = _OF_INTERVALS * sum(x.nbytes for x in arguments) + _OF_RESULTS_BYTES * held
+    text = f"the kernel may need {needed:,} B"
+    if needed <= allowed:
+        typer.echo(f"{text} at once", err=True)
+        return None
+    try:
+        found = PartJudge(RowParts(kernel, arguments, others), allowed)
+    except (PlanError, NotCutError) as error:
         raise ValueError(
-            f"the kernel needs {needed:,} B at least, for its arrays and their intervals; --memory "
-            f"allows {allowed:,} B. Judge a part of the rows, or --golden without --kernel"
-        )
+            f"{text}, for its arrays and their intervals; --memory allows {allowed:,} B, and it is "
+            f"not judged in parts: {error}"
+        ) from error
+    typer.echo(f"{text} at once; it is judged in parts", err=True)
+    return found
 
 
 @contextlib.contextmanager

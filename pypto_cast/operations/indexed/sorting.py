@@ -301,6 +301,8 @@ def _running(
         cause=recording.causes().index_here(name),
         by_scalars=x.dim == 1,
         in_turn=in_turn,
+        engine=current().converter,
+        threads=current().threads,
     )
     data = Tensor._from_result(shape, wide.dtype, data=joined, valid=tuple(x.valid_shape))
     return cast(data, result)

@@ -11,13 +11,14 @@ import numpy as np
 from simulator.arithmetic.evaluation import evaluate
 from simulator.arithmetic.interval import Bounds, Cells, Enclosure, join_arrays, union
 from simulator.arithmetic.operation import Array
-from simulator.arithmetic.product_bound import any_product
 from simulator.arithmetic.reduction_order import is_unrounded, last_bit, reach
 from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.total_order import is_nan
 from simulator.arithmetic.trust import ASSUME_SUM_ORDER, Trust, meeting, own_cause
+from simulator.arithmetic.widen import Widening
 from simulator.numbers import float_environment
-from simulator.numbers.formats import FloatFormat, Format
+from simulator.numbers.engines import Engine
+from simulator.numbers.formats import FP32, FloatFormat, Format
 
 _COMMUTES: Final = 2
 """So many terms have one sum in either order; terms that are 0 do not count."""
@@ -112,6 +113,8 @@ def prefix_scan(
     cause: int,
     by_scalars: bool = False,
     in_turn: bool = False,
+    engine: Engine = "auto",
+    threads: int = 1,
 ) -> Enclosure:
     """Sum or multiply all elements up to each along an axis that is cut into tiles.
 
@@ -130,9 +133,22 @@ def prefix_scan(
         cause: the caller's index of the operation.
         by_scalars: the scalar unit works, so that partial results of -0 keep their sign.
         in_turn: as release 0.2.0 adds.
+        engine, threads: as for `evaluate`.
+
+    Warns:
+        EngineWarning: the native executor cannot run here; see `executor_for`.
     """
+    is_known = not in_turn and axis == len(x.shape) - 1 and _is_plain(x, fmt, step, trust)
+    from simulator.arithmetic.native.executor_library import executor_for  # loaded when first used
+    from simulator.arithmetic.native.row_scans import scan_rows
+
+    if is_known and (executor := executor_for(engine)) is not None:
+        values = scan_rows(
+            executor, x.values, extent, step=step, keeps_signs=by_scalars, threads=threads
+        )
+        return Enclosure(values=values)
     join, add = (
-        partial(evaluate, OPERATIONS[name], fmt=fmt, trust=trust, cause=cause)
+        partial(evaluate, OPERATIONS[name], fmt=fmt, trust=trust, cause=cause, engine=engine)
         for name in (step, "add")
     )
     zero = Enclosure(values=np.zeros((), fmt.dtype))
@@ -168,12 +184,22 @@ def prefix_scan(
     ordered = glued(*tiles)
     if step == "mul" and ASSUME_SUM_ORDER not in trust.assumed:
         keeps_signs = by_scalars or in_turn
+        from simulator.arithmetic.product_bound import any_product  # loaded when first used
+
         return any_product(
             x, ordered, fmt, axis, trust, cause, is_running=True, keeps_signs=keeps_signs
         )
     if ASSUME_SUM_ORDER in trust.assumed or not isinstance(fmt, FloatFormat):
         return ordered
     return _in_any_order(x, ordered, fmt, axis, trust, cause)
+
+
+def _is_plain(x: Enclosure, fmt: Format, step: str, trust: Trust) -> bool:
+    """Values alone are asked for: no result of FP32 is open."""
+    if fmt is not FP32 or x.interval is not None or ASSUME_SUM_ORDER not in trust.assumed:
+        return False
+    rows = (OPERATIONS[name] for name in {step, "add"})
+    return all(Widening(row, fmt, trust, inf_nan_mode=True).is_none for row in rows)
 
 
 @float_environment.quiet()

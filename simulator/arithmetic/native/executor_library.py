@@ -46,6 +46,8 @@ class Executor:
         levels: the instruction sets that this machine runs, by number; the last is the fastest.
         level: the one in use.
         opcodes: the numbers of the operations.
+        ways: the numbers of the ways to multiply INT8 matrices that this machine has; a name starts
+            with the level that the way belongs to, the fastest of a level is the last.
     """
 
     path: Path
@@ -53,6 +55,7 @@ class Executor:
     level: str
     opcodes: Mapping[str, int]
     library: ctypes.CDLL
+    ways: Mapping[str, int]
 
 
 def digest() -> str:
@@ -154,12 +157,16 @@ def load(path: Path, expected: str, recorded: str | None = None) -> Executor:
         raise NativeUnavailableError(f"{path} cannot be loaded: {error}") from error
     names = library.pypto_cast_arithmetic_operations().decode().split()
     levels = tuple(library.pypto_cast_arithmetic_levels().decode().split())
+    ways = library.pypto_cast_arithmetic_ways().decode().split()
     return Executor(
         path=path,
         levels=levels,
         level=levels[-1],
         opcodes=MappingProxyType({name: number for number, name in enumerate(names)}),
         library=library,
+        ways=MappingProxyType(
+            {name: int(number) for number, name in (way.split(":") for way in ways)}
+        ),
     )
 
 
@@ -175,16 +182,20 @@ def _with_level(found: Executor, level: str | None) -> Executor:
 
 
 def _declare(library: ctypes.CDLL) -> None:
-    for text in ("digest", "levels", "operations"):
+    for text in ("digest", "levels", "operations", "ways"):
         getattr(library, f"pypto_cast_arithmetic_{text}").restype = ctypes.c_char_p
     pointer, count = ctypes.c_void_p, ctypes.c_int64
     library.pypto_cast_arithmetic_run.argtypes = (
         *(ctypes.c_int, pointer, count, pointer, pointer, count),
-        *(count, count, count, count, pointer, pointer),
+        *(count, count, count, count, pointer, pointer, pointer),
     )
     library.pypto_cast_arithmetic_scratch.argtypes = (pointer, count, pointer, count, count)
     library.pypto_cast_arithmetic_scratch.restype = count
     library.pypto_cast_arithmetic_multiply.argtypes = (
         *(ctypes.c_int, pointer, pointer, pointer),
         *(count, count, count, count, count),
+    )
+    library.pypto_cast_arithmetic_scan.argtypes = (
+        *(ctypes.c_int, pointer, pointer, count, count, ctypes.c_int, ctypes.c_int),
+        *(pointer, count, count),
     )

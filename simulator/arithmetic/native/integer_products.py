@@ -12,10 +12,16 @@ from simulator.numbers import elementwise, result_memory
 
 _PANEL: Final = 64
 """Columns that are multiplied together, as in C++."""
-_CALL_TERMS: Final = 1 << 31
+_CALL_TERMS: Final = 1 << 32
 """Products of one call: signals are handled in between."""
 _THREAD_TERMS: Final = 1 << 24
 """Fewer products are not worth a thread of their own."""
+
+
+def way_of(executor: Executor) -> str:
+    """The fastest way to multiply of the level in use; "scalar" has that of "baseline"."""
+    level = "baseline" if executor.level == "scalar" else executor.level
+    return [way for way in executor.ways if way.split("_")[0] == level][-1]
 
 
 def multiply(executor: Executor, a: Array, b: Array, *, threads: int) -> Array:
@@ -27,7 +33,7 @@ def multiply(executor: Executor, a: Array, b: Array, *, threads: int) -> Array:
     a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
     (rows, terms), columns = a.shape, b.shape[1]
     out = result_memory.empty(rows * columns, np.dtype(np.int32)).reshape(rows, columns)
-    level = executor.levels.index(executor.level)
+    way = executor.ways[way_of(executor)]
     addresses = (a.ctypes.data, b.ctypes.data, out.ctypes.data)
     panels = -(-columns // _PANEL)
     of_panel = rows * terms * _PANEL
@@ -41,7 +47,7 @@ def multiply(executor: Executor, a: Array, b: Array, *, threads: int) -> Array:
                     return
                 last = min(first + step, span.stop)
                 status = executor.library.pypto_cast_arithmetic_multiply(
-                    *(level, *addresses, rows, terms, columns),
+                    *(way, *addresses, rows, terms, columns),
                     *(first * _PANEL, min(columns, last * _PANEL)),
                 )
                 if status:

@@ -1,43 +1,54 @@
 """Operations on intervals as nodes of programs: values, both ends and causes in one pass.
 
 The rules are those of `simulator.arithmetic.propagation` and `simulator.arithmetic.widen` for FP32
-numbers that stay finite, under a trust that widens by rounding alone; where causes name choices,
-for zeros and normal numbers. Checks in the same program find elements that these rules do not
-cover; such an operation is evaluated by numpy instead.
+numbers that stay finite, or are one infinity or NaN that is certain, under a trust that widens by
+rounding alone; where causes name choices, for zeros and normal numbers. Checks in the same program
+find elements that these rules do not cover; such an operation is evaluated by numpy instead.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 import operator
-import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 
-from simulator.arithmetic.interval import Enclosure, Interval
+from simulator.arithmetic.interval import Enclosure
+from simulator.arithmetic.native.deferred_intervals import (
+    DeferredInterval,
+    Part,
+    Parts,
+)
 from simulator.arithmetic.native.executor_library import Executor
-from simulator.arithmetic.native.node_program import Deferred, Node, compute_all, count_steps
+from simulator.arithmetic.native.node_program import Deferred, Node, count_steps
 from simulator.arithmetic.operation import Array, Operation
 from simulator.arithmetic.total_order import from_keys
-from simulator.numbers.formats import FP32
+from simulator.numbers.formats import BOOL, FP32
+from simulator.numbers.rounding import RoundMode
 
-NEEDS_CARE: Final = 1
-IS_OPEN: Final = 2
-_MOST_STEPS: Final = 160
+_MOST_STEPS: Final = 400
 """Operands that need more are computed before a further operation joins them."""
 _CAUSE: Final = np.dtype(np.uint16)
 _CLAIM: Final = np.dtype(np.uint64)
-_MONOTONE: Final = ("add", "sub", "neg", "maximum", "minimum", "relu", "exp", "sqrt", "log")
+_MONOTONE: Final = (
+    *("add", "sub", "neg", "maximum", "minimum", "relu", "exp", "sqrt", "log"),
+    *("round", "floor", "ceil", "trunc"),
+)
 _CORNERS: Final[Mapping[str, str]] = MappingProxyType({"mul": "product", "div": "quotient"})
 _FALLING: Final = ("reciprocal", "rsqrt")
-OPERATIONS: Final = frozenset((*_MONOTONE, *_CORNERS, *_FALLING, "abs"))
+_EQUALITIES: Final = ("eq", "ne")
+TRUTHS: Final[Mapping[str, str]] = MappingProxyType({"logical_and": "and8", "logical_not": "not8"})
+"""Operations on truths, as the library spells them."""
+_COMPARISONS: Final = (*_EQUALITIES, "lt", "le", "gt", "ge", "signbit", *TRUTHS)
+OPERATIONS: Final = frozenset(
+    (*_MONOTONE, *_CORNERS, *_FALLING, *_COMPARISONS, "abs", "where"),
+)
 """The elementwise operations whose rules the executor has."""
-
-Part = Node | Array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,161 +66,6 @@ class Added:
     width: int
     cause: int
     choices: int | None = None
-
-
-class Openness:
-    """The openness of a result: True if any element is open, known at the first call.
-
-    It keeps the result only as long as that is not known.
-    """
-
-    __slots__ = ("_known", "_parts")
-
-    def __init__(self, parts: _Parts) -> None:
-        self._parts: _Parts | None = parts
-        self._known = False
-
-    def settle(self, is_open: bool) -> None:
-        """Take note of it."""
-        self._known, self._parts = is_open, None
-
-    def __call__(self) -> bool:
-        if self._parts is not None:
-            finding = self._parts.finding()
-            self.settle(self._parts.computed().interval is not None if finding is None else finding)
-        return self._known
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class _Parts:
-    """The parts of an open result that is not computed yet.
-
-    Attributes:
-        values, low, high: of one shape.
-        cause: of each element, or one element that stands for all.
-        checks: those that all rules hold, of operations before this one; its own is the last.
-        again: evaluates the operation by numpy.
-        found: the result.
-        fell_back: numpy evaluated it.
-        openness: of the result.
-    """
-
-    values: Part
-    low: Part
-    high: Part
-    cause: Part
-    checks: tuple[Node, ...]
-    again: Callable[[], Enclosure]
-    found: Enclosure | None = None
-    fell_back: bool = False
-    openness: Openness = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.openness = Openness(self)
-
-    def finding(self) -> bool | None:
-        """True if any element is open; None where no program has found that yet."""
-        if self.found is not None or any(x.array is None for x in self.checks):
-            return None
-        return None if self._needs_care() else bool(self.checks[-1].findings & IS_OPEN)
-
-    def nodes(self) -> list[Node]:
-        """Everything that is computed together."""
-        parts = (self.values, self.low, self.high, self.cause, *self.checks)
-        return [x for x in parts if isinstance(x, Node)]
-
-    def computed(self) -> Enclosure:
-        """The result, with an interval where some element is open."""
-        if self.found is None:
-            if not self._needs_care():
-                compute_all(self.nodes(), {})
-            if self._needs_care():
-                found = self.again()
-                self.found = Enclosure(values=found.values, interval=found.interval)
-                self.fell_back = True
-            else:
-                values, low, high, cause = map(
-                    _array, (self.values, self.low, self.high, self.cause)
-                )
-                is_exact = not self.checks[-1].findings & IS_OPEN
-                held = Interval(
-                    low=low, high=high, may_be_nan=None, cause=np.broadcast_to(cause, values.shape)
-                )
-                self.found = Enclosure(values=values, interval=None if is_exact else held)
-            found = self.found
-            self.again = lambda: found  # holds no operand, and not itself
-            self.checks = ()
-            self.openness.settle(self.found.interval is not None)
-        return self.found
-
-    def _needs_care(self) -> bool:
-        return any(x.findings & NEEDS_CARE for x in self.checks)
-
-
-def _array(part: Part) -> Array:
-    return part.computed() if isinstance(part, Node) else part
-
-
-class DeferredInterval(Enclosure):
-    """An enclosure whose values and interval are computed when either is first read."""
-
-    __slots__ = ("__weakref__", "parts")
-    parts: _Parts
-
-    def __init__(self, parts: _Parts, *, is_held: bool = True) -> None:
-        object.__setattr__(self, "parts", parts)
-        for x in parts.nodes() if is_held else ():
-            if not x.checks:
-                x.holder = weakref.ref(self)
-
-    def __getattr__(self, name: str) -> Array | Interval | None:
-        if name not in ("values", "interval"):
-            raise AttributeError(name)
-        found = self.parts.computed()
-        object.__setattr__(self, "values", found.values)
-        object.__setattr__(self, "interval", found.interval)
-        return found.values if name == "values" else found.interval
-
-    @property
-    def openness(self) -> Callable[[], bool]:
-        return self.parts.openness
-
-    @property
-    def is_pending(self) -> bool:
-        return self.parts.found is None
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.parts.values.shape
-
-    @property
-    def dtype(self) -> np.dtype[np.generic]:
-        return self.parts.values.dtype
-
-
-def unheld(x: Enclosure) -> Enclosure:
-    """The same enclosure for somebody who does not need it computed unless it is read."""
-    if isinstance(x, DeferredInterval) and x.is_pending:
-        return DeferredInterval(x.parts, is_held=False)
-    if isinstance(x, Deferred) and x.node.array is None:
-        found = Deferred.__new__(Deferred)
-        object.__setattr__(found, "node", x.node)
-        object.__setattr__(found, "interval", None)
-        return found
-    return x
-
-
-def are_covered(operands: Sequence[Enclosure]) -> bool:
-    """True if operands have intervals without NaN, and one of them has an interval."""
-    found = False
-    for x in operands:
-        if isinstance(x, DeferredInterval) and x.is_pending:
-            found = True
-        elif x.interval is not None:
-            if x.interval.may_be_nan is not None:
-                return False
-            found = True
-    return found
 
 
 class _Operand:
@@ -233,6 +89,8 @@ class _Operand:
             self.values, self.low, self.high = x.values, x.low, x.high
             if x.interval is not None:
                 self.cause = _single(x.interval.cause)
+        if self.low is self.values and self.high is self.values:
+            self.cause = None  # certain everywhere
 
     @property
     def is_exact(self) -> bool:
@@ -251,6 +109,7 @@ class Builder:
         operands: of FP32, or of the format of a cast.
         threads: that share the work, at most.
         again: evaluates the operation by numpy; it holds operands as `unheld` gives them.
+        is_kept: the nodes are to serve other operands of the same layout, too.
     """
 
     def __init__(
@@ -259,8 +118,11 @@ class Builder:
         operands: Sequence[Enclosure],
         threads: int,
         again: Callable[[], Enclosure],
+        *,
+        is_kept: bool = False,
     ) -> None:
         self._executor, self._threads, self._again = executor, threads, again
+        self._is_kept = is_kept
         pending = [x for x in operands if isinstance(x, DeferredInterval) and x.is_pending]
         if count_steps([node for x in pending for node in x.parts.nodes()]) > _MOST_STEPS:
             for x in pending:
@@ -271,7 +133,10 @@ class Builder:
         self._checks: list[Node] = list(checks)
 
     def elementwise(
-        self, operation: Operation, shape: tuple[int, ...], added: Added
+        self,
+        operation: Operation,
+        shape: tuple[int, ...],
+        added: Added,
     ) -> DeferredInterval:
         """An operation of `OPERATIONS` on FP32.
 
@@ -281,6 +146,8 @@ class Builder:
             added: by the operation.
         """
         name, given = operation.name, self._operands
+        if name == "where" or name in _COMPARISONS:
+            return self._chosen(operation, shape, names_choices=added.choices is not None)
         node = functools.partial(self._node, shape=shape)
         values = node(name, *(x.values for x in given))
         if all(x.is_exact for x in given):
@@ -303,7 +170,8 @@ class Builder:
             )
         self._check_operands(name)
         inner = low, high
-        if added.ulps:
+        is_scaled = name == "mul" and low is values and not self._is_kept and self._scales()
+        if added.ulps and not is_scaled:
             ends = [end for x in given for end in (x.low, x.high)]
             suffix, beside = "2" if len(given) == 2 else "", ends
             if operation.unrounded is not None:
@@ -319,11 +187,49 @@ class Builder:
                 if not self._is_checked("check_normal_ends", x.low, x.high):
                     self._check("check_normal", x.low, x.high)
         if added.choices is None:
-            self._check("check_ends", low, high)
+            ends = [end for x in given for end in (x.low, x.high)]
+            self._check(f"check_ends{len(given)}", low, high, *ends)
             cause = self._cause(low, high, added.width, added.cause)
         else:
             self._check("check_normal_ends", low, high)
             cause = self._choices(inner, (low, high), added.choices)
+        return self._made(values, low, high, cause)
+
+    def _chosen(
+        self, operation: Operation, shape: tuple[int, ...], *, names_choices: bool
+    ) -> DeferredInterval:
+        """Truths of numbers, and elements that are chosen by a truth: nothing is computed."""
+        name, given = operation.name, self._operands
+        dtype = BOOL.dtype if operation.gives_truth else FP32.dtype
+        node = functools.partial(self._node, shape=shape, dtype=dtype)
+        values = node(TRUTHS.get(name, name), *(x.values for x in given))
+        if name in _EQUALITIES:
+            ends = [end for x in given for end in (x.low, x.high)]
+            low, high = (node(f"{name}_{end}", *ends) for end in _ENDS)
+        elif operation.gives_truth:
+            paired = list(zip(given, operation.directions, strict=True))
+            low, high = (
+                node(
+                    TRUTHS.get(name, name),
+                    *(x.low if rises * side > 0 else x.high for x, rises in paired),
+                )
+                for side in (1, -1)
+            )
+        else:
+            condition, a, b = given
+            branches = (a.low, b.low), (a.high, b.high)
+            if condition.is_exact:
+                low, high = (node("where", condition.values, *pair) for pair in branches)
+            else:
+                low, high = (
+                    node(f"select_{end}", condition.low, condition.high, *pair)
+                    for end, pair in zip(_ENDS, branches, strict=True)
+                )
+        self._check("check_truth" if operation.gives_truth else "check_hull", low, high)
+        if names_choices:
+            cause = self._choices((low, high), (low, high), 0)
+        else:
+            cause = self._cause(low, high, 0, 0)
         return self._made(values, low, high, cause)
 
     def cast(self, name: str, dtype: np.dtype[np.generic], *, names_choices: bool) -> Enclosure:
@@ -336,10 +242,11 @@ class Builder:
         if names_choices:
             self._check(_CONCERNED[name], x.low, x.high)
             if not x.is_exact:
-                is_wide = x.low.dtype == FP32.dtype
-                kind = "choices_if_open" if is_wide else "choices_if_open16"
+                kind = f"choices_if_open{_SUFFIXES[x.low.dtype.itemsize]}"
                 cause = self._node(kind, cause, x.low, x.high, shape=x.low.shape, dtype=_CAUSE)
-        kind = "check_ends" if dtype.itemsize == FP32.dtype.itemsize else "check_codes"
+        kind = "check_codes"
+        if dtype.itemsize == FP32.dtype.itemsize:
+            kind = "check_ends" if dtype == FP32.dtype else "check_integers"
         self._check(kind, low, high)
         return self._made(values, low, high, cause)
 
@@ -353,6 +260,52 @@ class Builder:
         self._check("check_ends", low, high)
         return self._made(values, low, high, x.cause)
 
+    def rows_by_choices(self, reduction: Callable[[Part], Node]) -> DeferredInterval:
+        """A maximum or minimum along rows, where causes name choices."""
+        (x,) = self._operands
+        values = low = high = reduction(x.values)
+        cause: Part = np.zeros(1, _CAUSE)
+        if x.cause is not None:
+            low, high = reduction(x.low), reduction(x.high)
+            along = self._choices_along(x, values.shape)
+            cause = self._node("choices_if_open", along, low, high, shape=low.shape, dtype=_CAUSE)
+        self._check("check_ends", low, high)
+        return self._made(values, low, high, cause)
+
+    def sum_in_any_order(
+        self, reduction: Callable[[Part], Node], rule: Array, own: int
+    ) -> DeferredInterval:
+        """A sum along rows in any order, where causes name choices.
+
+        Args:
+            reduction: gives the sum of the values.
+            rule: the struct SumRule in C++.
+            own: the choices that would close it.
+        """
+        (x,) = self._operands
+        values = reduction(x.values)
+        node = functools.partial(self._node, shape=values.shape)
+        ends = self._row_node("sum_ends", x.low, x.high, rule, shape=values.shape, dtype=_CLAIM)
+        low, high = (node(f"{end}_of", ends) for end in _ENDS)
+        self._check("check_normal_ends", low, high)
+        cause: Part = np.array([own], _CAUSE)
+        if x.cause is not None:
+            along = self._choices_along(x, values.shape)
+            cause = node("all_choices", along, cause, dtype=_CAUSE)
+        cause = node("choices_if_open", cause, low, high, dtype=_CAUSE)
+        return self._made(values, low, high, cause)
+
+    def _choices_along(self, x: _Operand, shape: tuple[int, ...]) -> Node:
+        assert x.cause is not None
+        return self._row_node("choices_along", x.cause, x.low, x.high, shape=shape, dtype=_CAUSE)
+
+    def _row_node(
+        self, name: str, *operands: Part, shape: tuple[int, ...], dtype: np.dtype[np.generic]
+    ) -> Node:
+        return Node(
+            self._executor, name, operands, shape, dtype, reduces=True, threads=self._threads
+        )
+
     def _node(
         self,
         name: str,
@@ -361,6 +314,17 @@ class Builder:
         dtype: np.dtype[np.generic] = FP32.dtype,
     ) -> Node:
         return Node(self._executor, name, operands, shape, dtype, threads=self._threads)
+
+    def _scales(self) -> bool:
+        """True if one factor is a power of two, 1 or greater: where no product overflows, which is
+        checked, none is rounded.
+        """
+        for x in self._operands:
+            if isinstance(x.values, np.ndarray) and x.values.size == 1:
+                mantissa, exponent = math.frexp(abs(float(x.values.flat[0])))
+                if mantissa == 0.5 and exponent >= 1:
+                    return True
+        return False
 
     def _is_checked(self, name: str, *operands: Part) -> bool:
         """True if an operation before this one has made a check, or the program makes it."""
@@ -392,7 +356,7 @@ class Builder:
         if name in ("div", *_FALLING):
             self._check("check_divisor", last.low, last.high)
         if name in ("sqrt", "log", "rsqrt"):
-            self._check("check_domain", last.low)
+            self._check("check_domain", last.low, last.high)
 
     def _cause(self, low: Node, high: Node, width: int, own: int) -> Part:
         """Of several causes the wider interval's; see `BoundsCollector`."""
@@ -403,6 +367,11 @@ class Builder:
         if len(sources) == 1 and not width:
             assert sources[0].cause is not None
             return sources[0].cause
+        if not self._is_kept:
+            parts = [*(x.cause for x in sources), *([mine] if width else [])]
+            single = [x for x in parts if isinstance(x, np.ndarray) and x.shape == (1,)]
+            if len(single) == len(parts) and len({int(x[0]) for x in single}) == 1:
+                return single[0]
         node = functools.partial(self._node, shape=low.shape)
         claims: list[Part] = [self._claim(x, x.cause) for x in sources if x.cause is not None]
         if width:
@@ -410,7 +379,8 @@ class Builder:
         whole = claims[0]
         for each in claims[1:]:
             whole = node("stronger", whole, each, dtype=_CLAIM)
-        return node("cause_of", whole, low, high, dtype=_CAUSE)
+        suffix = _SUFFIXES[low.dtype.itemsize]
+        return node(f"cause_of{suffix}", whole, low, high, dtype=_CAUSE)
 
     def _choices(self, inner: tuple[Part, Part], ends: tuple[Node, Node], own: int) -> Part:
         """The choices of all operands, and those of an operation that moves ends by itself."""
@@ -422,15 +392,16 @@ class Builder:
         if not parts:
             return np.zeros(1, _CAUSE)
         joined = functools.reduce(lambda one, other: node("all_choices", one, other), parts)
-        return node("choices_if_open", joined, *ends)
+        return node(f"choices_if_open{_SUFFIXES[ends[0].dtype.itemsize]}", joined, *ends)
 
     def _claim(self, x: _Operand, cause: Part) -> Node:
         shape = np.broadcast_shapes(x.low.shape, cause.shape)
-        return self._node("claim", x.low, x.high, cause, shape=shape, dtype=_CLAIM)
+        name = f"claim{_SUFFIXES[x.low.dtype.itemsize]}"
+        return self._node(name, x.low, x.high, cause, shape=shape, dtype=_CLAIM)
 
     def _made(self, values: Part, low: Part, high: Part, cause: Part) -> DeferredInterval:
         return DeferredInterval(
-            _Parts(
+            Parts(
                 values=values,
                 low=low,
                 high=high,
@@ -442,12 +413,26 @@ class Builder:
 
 
 _ENDS: Final = ("low", "high")
+_SUFFIXES: Final[Mapping[int, str]] = MappingProxyType({1: "8", 2: "16", 4: ""})
+"""Of a loop over ends, by the bytes of an element."""
+INT32_OF_FP32: Final[Mapping[RoundMode, str]] = MappingProxyType(
+    {
+        RoundMode.RINT: "int32_of_fp32_rint",
+        RoundMode.ROUND: "int32_of_fp32_round",
+        RoundMode.FLOOR: "int32_of_fp32_floor",
+        RoundMode.CEIL: "int32_of_fp32_ceil",
+        RoundMode.TRUNC: "int32_of_fp32_trunc",
+    }
+)
+"""Conversions that clamp, by their mode."""
 _CONCERNED: Final[Mapping[str, str]] = MappingProxyType(
     {
         "bf16_of_fp32": "check_to_bf16",
         "fp16_of_fp32": "check_to_fp16",
         "fp32_of_bf16": "check_from_bf16",
         "fp32_of_fp16": "check_from_fp16",
+        "fp32_of_int32": "check_integers",
+        **dict.fromkeys(INT32_OF_FP32.values(), "check_normal"),
     }
 )
 """Of a conversion the check for numbers that a choice concerns; see `concerned`."""

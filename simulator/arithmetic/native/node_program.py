@@ -25,7 +25,7 @@ from simulator.arithmetic.operation import Array
 from simulator.arithmetic.reduction_order import Tiles
 from simulator.numbers import elementwise, result_memory
 
-_MOST_STEPS: Final = 240
+_MOST_STEPS: Final = 480
 _CALL_ELEMS: Final = 1 << 23
 """Elements of one call: signals are handled in between."""
 _THREAD_ELEMS: Final = 1 << 17
@@ -122,7 +122,9 @@ class Node:
         self.array: Array | None = None
         self.checks, self.findings = checks, 0
         self.holder: weakref.ref[Enclosure] | None = None
-        self.columns = operands[0].shape[-1] if reduces else shape[-1]
+        self.columns = shape[-1]
+        if reduces:  # of several operands the first may have one element for a row
+            self.columns = max(x.shape[-1] for x in operands[:2] if x.shape)
         self.steps = 1
         taken: list[Node | Array] = []
         for x in operands:
@@ -395,7 +397,9 @@ class _Program:
             room = free.popleft()
             try:
                 findings, scratch = (array.ctypes.data for array in room)
-                _check_status(library.pypto_cast_arithmetic_run(*head, *span, findings, scratch))
+                _check_status(
+                    library.pypto_cast_arithmetic_run(*head, *span, findings, None, scratch)
+                )
             finally:
                 free.append(room)
 
@@ -530,7 +534,7 @@ class KeptProgram:
             made.append(array)
         findings = bytearray(len(self._steps) if self._has_checks else 0)
         at = _address_of_bytes(findings) if self._has_checks else None
-        _check_status(self._call(self._layout.pack(*fields), *self._span, at, None))
+        _check_status(self._call(self._layout.pack(*fields), *self._span, at, None, None))
         results = [
             made[k] if is_made else given[k] if k >= 0 else self._constants[-1 - k]
             for is_made, k in self._results

@@ -11,20 +11,16 @@ import math
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from functools import partial
 from typing import Final
 
 import numpy as np
 
 from simulator.arithmetic.interval import Enclosure
+from simulator.arithmetic.native.deferred_intervals import DeferredInterval, are_covered, unheld
 from simulator.arithmetic.native.executor_library import Executor
 from simulator.arithmetic.native.executor_library import executor_for as executor_for
-from simulator.arithmetic.native.interval_nodes import (
-    OPERATIONS,
-    Builder,
-    DeferredInterval,
-    are_covered,
-    unheld,
-)
+from simulator.arithmetic.native.interval_nodes import INT32_OF_FP32, OPERATIONS, TRUTHS, Builder
 from simulator.arithmetic.native.interval_nodes import Added as Added
 from simulator.arithmetic.native.node_program import Deferred, Node, arrays_read, compute_all
 from simulator.arithmetic.native.small_programs import are_few
@@ -34,7 +30,7 @@ from simulator.arithmetic.operation import Array, Operation
 from simulator.arithmetic.reduction_order import Tiles
 from simulator.numbers.convert import INF_NAN, Conversion
 from simulator.numbers.engines import Engine
-from simulator.numbers.formats import BF16, BOOL, FP16, FP32, Format
+from simulator.numbers.formats import BF16, BOOL, FP16, FP32, INT32, Format
 from simulator.numbers.rounding import RoundMode
 
 _WAITING: Final[ContextVar[list[weakref.ref[Deferred]] | None]] = ContextVar(
@@ -135,6 +131,8 @@ def has_function(executor: Executor, operation: Operation, fmt: Format, inf_nan_
     """True if the executor has an elementwise operation in a format."""
     if fmt is FP32:
         return operation.name in executor.opcodes
+    if fmt is BOOL:
+        return operation.name in TRUTHS
     if fmt is not FP16 or not (inf_nan_mode or operation.gives_truth or operation.copies):
         return False
     return operation.name in executor.opcodes and (
@@ -158,7 +156,7 @@ def node_of(
         executor: the library.
         operation: the row.
         operands: values of `fmt`'s dtype, and nodes of such.
-        fmt: FP32 or FP16.
+        fmt: FP32, FP16 or BOOL.
         shape: the broadcast shape.
         table: gives the results of all codes of FP16, of an operation of one operand.
         threads: that share the work, at most.
@@ -171,6 +169,8 @@ def node_of(
 
     if fmt is FP32:
         return node(operation.name, *operands)
+    if fmt is BOOL:
+        return node(TRUTHS[operation.name], *operands)
     if operation.copies:
         return node("where16", *operands)
     if operation.operands == 1:
@@ -200,7 +200,7 @@ def interval_of(
     threads: int,
     is_small: bool,
 ) -> Enclosure | None:
-    """An operation on intervals of FP32; None where the executor lacks its rule.
+    """An operation on intervals of FP32 or truths; None where the executor lacks its rule.
 
     Args:
         executor, operation, operands, threads: as for `evaluate`.
@@ -266,6 +266,35 @@ def rows_of_interval(
     return None if found is None else _now_or_later(found)
 
 
+def rows_by_choices(
+    executor: Executor,
+    name: str,
+    operand: Enclosure,
+    tiles: Tiles | None,
+    by_numpy: Callable[[Enclosure], Enclosure],
+    *,
+    rule: Array | None,
+    own: int,
+    threads: int,
+) -> Enclosure | None:
+    """A reduction as `rows_of_interval`, whose causes are the choices of all open elements.
+
+    Args:
+        executor, name, operand, tiles, by_numpy, threads: as for that; a sum's values alone are
+            ordered by tiles.
+        rule: the struct SumRule in C++, of a sum in any order.
+        own: the choices that would close such a sum.
+    """
+    if not _is_flagless(operand):
+        return None
+    kept = unheld(operand)
+    builder = Builder(executor, [operand], threads, lambda: by_numpy(kept))
+    reduction = partial(row_node, executor, name, tiles=tiles, threads=threads)
+    if rule is None:
+        return _now_or_later(builder.rows_by_choices(reduction))
+    return _now_or_later(builder.sum_in_any_order(reduction, rule, own))
+
+
 def reduced_rows(
     executor: Executor, operation: Operation, operand: Enclosure, tiles: Tiles | None, threads: int
 ) -> Enclosure:
@@ -295,12 +324,27 @@ def row_node(
     )
 
 
-_CASTS: Final[Mapping[tuple[Format, Format], str]] = {
-    (FP32, BF16): "bf16_of_fp32",
+_WIDENED: Final[Mapping[tuple[Format, Format], str]] = {
     (BF16, FP32): "fp32_of_bf16",
-    (FP32, FP16): "fp16_of_fp32",
     (FP16, FP32): "fp32_of_fp16",
 }
+_ROUNDED: Final[Mapping[tuple[Format, Format], str]] = {
+    (FP32, BF16): "bf16_of_fp32",
+    (FP32, FP16): "fp16_of_fp32",
+    (INT32, FP32): "fp32_of_int32",
+}
+
+
+def _cast_name(conversion: Conversion) -> str | None:
+    """A conversion as the library spells it; None where it has none."""
+    pair = conversion.src, conversion.dst
+    if pair == (FP32, INT32):
+        keeps_low_bits = conversion.policy.overflow.keeps_low_bits
+        return None if keeps_low_bits else INT32_OF_FP32.get(conversion.mode)
+    if pair in _WIDENED:
+        return _WIDENED[pair]
+    is_nearest = conversion.mode is RoundMode.RINT and conversion.policy == INF_NAN
+    return _ROUNDED.get(pair) if is_nearest else None
 
 
 def waiting_cast(
@@ -315,7 +359,7 @@ def waiting_cast(
     """A conversion as a node among others; None where none wait, or the executor lacks it.
 
     It has those of FP16 and BF16 from and to FP32 that round to the nearest and overflow to
-    infinity.
+    infinity, of INT32 to FP32, and of FP32 to INT32 that clamp.
 
     Args:
         chain: of one conversion or more.
@@ -329,11 +373,8 @@ def waiting_cast(
     if not operand.is_pending and operand.interval is None and are_few(operand.shape, [operand]):
         return None
     (conversion,) = chain
-    name = _CASTS.get((conversion.src, conversion.dst))
-    rounds = conversion.src is FP32
-    if name is None or (
-        rounds and (conversion.mode is not RoundMode.RINT or conversion.policy != INF_NAN)
-    ):
+    name = _cast_name(conversion)
+    if name is None:
         return None
     executor = executor_for(engine)
     if executor is None:

@@ -13,14 +13,9 @@ from typing import Final
 import numpy as np
 
 from simulator.arithmetic.interval import Enclosure, Interval
+from simulator.arithmetic.native.deferred_intervals import IS_OPEN, NEEDS_CARE, Part
 from simulator.arithmetic.native.executor_library import Executor
-from simulator.arithmetic.native.interval_nodes import (
-    IS_OPEN,
-    NEEDS_CARE,
-    Added,
-    Builder,
-    Part,
-)
+from simulator.arithmetic.native.interval_nodes import Added, Builder
 from simulator.arithmetic.native.node_program import KeptProgram, Node
 from simulator.arithmetic.operation import Array, Operation
 from simulator.arithmetic.reduction_order import Tiles
@@ -191,7 +186,7 @@ def interval_of(
         return None
 
     def make() -> Sequence[Part]:
-        builder = Builder(executor, taken, 1, lambda: _UNUSED)
+        builder = Builder(executor, taken, 1, lambda: _UNUSED, is_kept=True)
         parts = builder.elementwise(operation, shape, added).parts
         return (parts.values, parts.low, parts.high, parts.cause, *parts.checks)
 

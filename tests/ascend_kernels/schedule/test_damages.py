@@ -11,6 +11,7 @@ from support.programs.upstream_dumps import arrays_of, bounds_of, unpacked
 import pypto_cast as pypto
 from benchmarks import schedule_damages
 from benchmarks.schedule_damages import KINDS, damages, judged
+from simulator.machine.memory import SimulatorFault
 
 
 @pytest.mark.parametrize(("name", "every"), [("two_outputs", 8), ("loop_rows", 2), ("spill", 25)])
@@ -32,6 +33,21 @@ def test_damages_are_found(name: str, every: int, tmp_path: Path) -> None:
     assert found["opcode exchanged", "output"] == len(by_kind["opcode exchanged"][::every])
     if name == "spill":
         assert found["reload dropped", "guard"] == len(by_kind["reload dropped"]) > 0
+
+
+@pytest.mark.parametrize("name", ["reshape_shared", "transposed_ragged"])
+def test_view_of_more_than_its_readers_take_is_refused(name: str, tmp_path: Path) -> None:
+    schedule = pypto.read_schedule(unpacked(name, tmp_path))
+    arrays = arrays_of(schedule)
+    grown = [x for x in damages(schedule) if x.kind == "valid shape grown" and " VIEW," in x.place]
+
+    told = []
+    for damage in grown:
+        with pytest.raises(SimulatorFault) as fault:
+            damage.schedule.times_written(*(each.copy() for each in arrays))
+        told.append(str(fault.value))
+
+    assert any("VIEW" in each and ", and what reads it takes [" in each for each in told)
 
 
 def test_the_command_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,6 +14,9 @@ from pypto_cast.kernel.operation_dump import INDEX, dumping
 
 ROWS = pypto.Tensor[[8, 16], pypto.DT_FP32]
 HALF = pypto.Tensor[[8, 16], pypto.DT_BF16]
+SQUARE = pypto.Tensor[[16, 16], pypto.DT_FP16]
+TWICE = pypto.Tensor[[8, 8], pypto.DT_FP32]
+ONE = pypto.Tensor[[1, 1], pypto.DT_FP32]
 SUMS = pypto.Tensor[[8, 1], pypto.DT_FP32]
 
 
@@ -260,9 +263,11 @@ def test_the_way_of_an_element(capsys: pytest.CaptureFixture[str]) -> None:
     x, y, s = operands()
     trace = pypto.trace_values(soft, x, y, s, element=("y", 5, 3))
     assert capsys.readouterr().out == f"{trace}\n"
-    assert [step.operation for step in trace.steps] == ["exp", "sum", "div"]
+    assert [step.operation for step in trace.steps] == ["exp", "exp", "sum", "div"]
     assert {step.site.loops for step in trace.steps} == {("loop idx=1",)}
-    exp, total, div = trace.steps
+    one, other, total, div = trace.steps
+    exp, row = (one, other) if one.result.count == 1 else (other, one)
+    assert (row.result.box, row.result.count, row.operands[0].box) == ((1, None), 16, (1, None))
     assert (exp.operands[0].name, exp.operands[0].box, exp.operands[0].is_certain) == (
         *("x", (1, 3), True),
     )
@@ -281,7 +286,64 @@ def test_the_way_of_an_element(capsys: pytest.CaptureFixture[str]) -> None:
 def test_negative_places_count_from_the_end() -> None:
     trace = pypto.trace_values(soft, *operands(), element=("s", -1, 0))
     assert trace.output.box == (7, 0)
-    assert [step.operation for step in trace.steps] == ["sum"]
+    assert [step.operation for step in trace.steps] == ["exp", "sum"]
+
+
+@pypto.jit
+def multiplied(a: SQUARE, b: SQUARE, y: pypto.Tensor[[16, 16], pypto.DT_FP32]) -> None:
+    pypto.set_vec_tile_shapes(8, 8)
+    pypto.set_cube_tile_shapes([16, 16], [16, 16], [16, 16])
+    left = a + 1.0
+    right = b * 2.0
+    y[:] = pypto.abs(pypto.matmul(left, right, pypto.DT_FP32, b_trans=True))
+
+
+def test_the_way_goes_on_through_a_product_of_matrices() -> None:
+    rng = np.random.default_rng(3)
+    a, b = (rng.standard_normal((16, 16)).astype(np.float16) for _ in "ab")
+    trace = pypto.trace_values(
+        multiplied, a, b, np.zeros((16, 16), np.float32), element=("y", 5, 9)
+    )
+    boxes = {step.operation: step.result.box for step in trace.steps}
+    assert boxes == {"add": (5, None), "mul": (9, None), "matmul": (5, 9), "abs": (5, 9)}
+    product = next(step for step in trace.steps if step.operation == "matmul")
+    assert [each.box for each in product.operands] == [(5, None), (9, None)]
+    least = next(step for step in trace.steps if step.operation == "add").operands[0].value
+    assert least == f"{a[5].min()!s}..{a[5].max()!s}"
+
+
+@pypto.jit
+def moved(x: TWICE, y: TWICE) -> None:
+    pypto.set_vec_tile_shapes(8, 8)
+    halves = pypto.tensor([8, 8], pypto.DT_FP32)
+    halves[:, 0:4] = x[:, 0:4] + 1.0
+    halves[:, 4:8] = x[:, 4:8] * 2.0
+    total = pypto.sum(halves, 0)
+    y[:] = pypto.transpose(x * 3.0, 0, 1) + total
+
+
+def test_a_way_through_parts_and_its_end_at_a_move() -> None:
+    x = np.arange(64, dtype=np.float32).reshape(8, 8)
+    trace = pypto.trace_values(moved, x, np.zeros_like(x), element=("y", 2, 5))
+    found = [(step.operation, step.result.box) for step in trace.steps]
+    assert found == [("mul", (None, 1)), ("sum", (5,)), ("transpose", (2, 5)), ("add", (2, 5))]
+    assert trace.steps[0].operands[0].box == (None, 1)
+    assert trace.steps[2].operands[0].box == ()
+    whole = pypto.trace_values(summed_up, x, np.zeros((1, 1), np.float32), element=("y", 0, 0))
+    found = [(step.operation, step.result.box) for step in whole.steps]
+    assert sorted(found, key=str) == [
+        *(("add", (None, None)), ("mul", (None, None))),
+        *(("sum", (0, 0)), ("sum", (None, 0))),
+    ]
+
+
+@pypto.jit
+def summed_up(x: TWICE, y: ONE) -> None:
+    pypto.set_vec_tile_shapes(8, 8)
+    halves = pypto.tensor([8, 8], pypto.DT_FP32)
+    halves[:, 0:4] = x[:, 0:4] + 1.0
+    halves[:, 4:8] = x[:, 4:8] * 2.0
+    y[:] = pypto.sum(pypto.sum(halves, -1, True), 0, True)
 
 
 @pytest.mark.parametrize(

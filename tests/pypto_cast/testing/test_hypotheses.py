@@ -21,6 +21,8 @@ SHAPE = [16, 64]
 Fp32 = pypto.Tensor[SHAPE, pypto.DT_FP32]
 Fp16 = pypto.Tensor[SHAPE, pypto.DT_FP16]
 Bf16 = pypto.Tensor[SHAPE, pypto.DT_BF16]
+Halves = pypto.Tensor[[32, 32], pypto.DT_FP16]
+Squares = pypto.Tensor[[32, 32], pypto.DT_FP32]
 Int8 = pypto.Tensor[SHAPE, pypto.DT_INT8]
 
 
@@ -35,6 +37,11 @@ TEXT = Path(__file__).read_text().splitlines()
 HALVES, BYTES = (
     next(n for n, line in enumerate(TEXT, 1) if line.startswith(f"    {begin}"))
     for begin in ("halves = pypto.cast", "y[:] = pypto.cast(halves")
+)
+
+
+MATMUL = "at test_hypotheses.py:" + str(
+    next(n for n, line in enumerate(TEXT, 1) if line.startswith("    y[:] = pypto.matmul("))
 )
 
 
@@ -143,6 +150,32 @@ def test_one_element_is_worked_through() -> None:
     assert f"cast at test_hypotheses.py:{BYTES}" in call
     assert operand.startswith("    input ")
     assert [line.split()[0] for line in results] == ["as", "hypothesis"]
+
+
+@pypto.frontend.jit
+def multiplied(x: Halves, w: Halves, y: Squares) -> None:
+    pypto.set_vec_tile_shapes(32, 32)
+    pypto.set_cube_tile_shapes([32, 32], [32, 32], [32, 32])
+    y[:] = pypto.matmul(x, w, pypto.DT_FP32, b_trans=True)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "words"), [(np.float16, "sums in FP16"), (numpy_dtype(pypto.DT_BF16), "sums in BF16")]
+)
+def test_products_summed_in_less_precision_are_named(dtype: Any, words: str) -> None:
+    rng = np.random.default_rng(SEED)
+    x, w = (rng.standard_normal([32, 32]).astype(np.float16) for _ in "xw")
+    total = np.zeros([32, 32], dtype)
+    for k in range(32):
+        products = x[:, k : k + 1].astype(np.float32) * w[:, k].astype(np.float32)
+        total = (total.astype(np.float32) + products.astype(dtype).astype(np.float32)).astype(dtype)
+    found = explanations(
+        lambda: multiplied.certainty(x, w, np.zeros([32, 32], np.float32)),
+        {"y": total.astype(np.float32)},
+    )
+    assert found[0].hypotheses == (f"{words}, one after the other {MATMUL}",)
+    assert (found[0].explained, found[0].contradicted) == (found[0].of, 0)
+    assert found[0].of >= 8
 
 
 def test_pairs_are_told_beforehand_and_tried() -> None:

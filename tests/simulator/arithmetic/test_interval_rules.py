@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+from typing import Any
+
 import numpy as np
 import pytest
 from support.numbers.float_environments import ENVIRONMENTS, foreign
 from test_arithmetic_trust import between, ends, exact, flagged, run, steps
 
-from simulator.arithmetic import evaluation
+from simulator.arithmetic import evaluation, interval
 from simulator.arithmetic.evaluation import evaluate
 from simulator.arithmetic.interval import Enclosure, Interval
 from simulator.arithmetic.operation import IntervalRule
@@ -244,3 +247,17 @@ def test_ends_that_share_memory_are_not_written_and_results_have_their_own(name:
             found = evaluate(row, operands[: row.operands], fmt, trust=trust)
         results = (found.values, found.low, found.high)
         assert not any(np.shares_memory(result, one) for result in results)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32, np.int64])
+def test_axes_in_another_order(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Block by block and at once: the elements are those of a transposed view."""
+    rng = np.random.default_rng(7)
+    for shape in ((300,), (130, 200), (3, 65, 70), (2, 3, 40, 90), (1, 200, 1, 129)):
+        array = rng.integers(0, 200, shape).astype(dtype)
+        for least in (1, 1 << 14):
+            monkeypatch.setattr(interval, "_LARGE_PLANE", least)
+            for perm in itertools.permutations(range(len(shape))):
+                found = interval.permuted(array, perm)
+                assert found.flags.c_contiguous
+                np.testing.assert_array_equal(found, array.transpose(perm))

@@ -14,7 +14,7 @@
 
 extern "C" int pypto_cast_arithmetic_run(int, const Step*, int64_t, const Join*, const Buffer*,
                                          int64_t, int64_t, int64_t, int64_t, int64_t, uint8_t*,
-                                         char*);
+                                         uint8_t*, char*);
 
 static uint64_t control() {
     uint64_t word = 0;
@@ -53,7 +53,7 @@ int main() {
     const auto run = [&] {
         return pypto_cast_arithmetic_run(static_cast<int>(head[0]), steps.data(), head[1],
                                          joins.data(), buffers.data(), head[4], head[5], head[6],
-                                         head[7], head[8], findings.data(), nullptr);
+                                         head[7], head[8], findings.data(), nullptr, nullptr);
     };
     if (run() != 0) return 6;
     const auto expected = memory;

@@ -2,7 +2,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <new>
+#include <string>
 #include <vector>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include "environment.h"
 #include "program.h"
@@ -16,7 +21,7 @@ namespace {
 constexpr int64_t BLOCK_ELEMS = 4096;
 constexpr int64_t LINE_BYTES = 64;
 constexpr int64_t SLACK_ELEMS = 64;
-constexpr int MAX_STEPS = 256, MAX_BUFFERS = 1024;
+constexpr int MAX_STEPS = 512, MAX_BUFFERS = 1024;
 
 struct Shape {
     int operands;
@@ -30,15 +35,17 @@ constexpr Shape SHAPES[OPCODES] = {
         REDUCTIONS(OP)
 #undef OP
 #define OP(name, operands, ...) {operands, {__VA_ARGS__}},
-            CHECKS(OP)
+            FOLDS(OP) CHECKS(OP)
 #undef OP
 };
 
 bool checks(int opcode) { return opcode >= OP_check_ends; }
 bool reduces(int opcode) { return opcode >= OP_amax && !checks(opcode); }
-// The last operand is no operand of elements: a table, or a `Widening`.
+bool folds(int opcode) { return opcode >= OP_sum_ends && !checks(opcode); }
+// The last operand is no operand of elements: a table, a `Widening` or a `SumRule`.
 bool has_table(int opcode) {
-    return opcode == OP_lookup16 || (opcode >= OP_lower && opcode <= OP_higher_unless);
+    return opcode == OP_lookup16 || (opcode >= OP_lower && opcode <= OP_higher_unless) ||
+           opcode == OP_sum_ends;
 }
 
 // A block: rows from `row` on, columns from `column` on.
@@ -61,9 +68,9 @@ struct Part {
 class Program {
   public:
     Program(const Step* steps, int64_t steps_count, const Join* joins, const Buffer* buffers,
-            int64_t buffers_count, const Loops& loops, uint8_t* findings)
+            int64_t buffers_count, const Loops& loops, uint8_t* findings, uint8_t* marks)
         : steps(steps), steps_count(steps_count), joins(joins), buffers(buffers),
-          buffers_count(buffers_count), loops(loops), findings(findings) {}
+          buffers_count(buffers_count), loops(loops), findings(findings), marks(marks) {}
     ~Program() { std::free(own_memory); }
 
     bool is_valid() const {
@@ -79,7 +86,11 @@ class Program {
             if (checks(step->opcode)) continue;
             const bool is_wide = buffers[step->out].is_wide;
             if (reduces(step->opcode)) {
-                if (is_wide || !buffers[step->in[0]].is_wide) return false;
+                // Choices may be one element for a row; ends may not.
+                const int first = step->opcode == OP_choices_along;
+                const int last = folds(step->opcode) ? first + 1 : first;
+                for (int k = first; k <= last; ++k)
+                    if (is_wide || !buffers[step->in[k]].is_wide) return false;
             } else {
                 for (int k = 0; k < shape.operands - has_table(step->opcode); ++k)
                     if (!is_wide && buffers[step->in[k]].is_wide) return false;
@@ -132,7 +143,7 @@ class Program {
     }
 
     static int64_t rows_bytes(int64_t columns) {
-        return (2 * columns + 4 * SLACK_ELEMS) * static_cast<int64_t>(sizeof(float));
+        return (3 * columns + 8 * SLACK_ELEMS) * static_cast<int64_t>(sizeof(float));
     }
 
     Part part(int index, const Block& block) const {
@@ -153,6 +164,7 @@ class Program {
     }
 
     void run_rows(const Step& step, const Block& block) const {
+        if (folds(step.opcode)) return run_fold(step, block);
         const Part out = part(step.out, block), in = part(step.in[0], block);
         const Tiles tiles = {step.extent, joins + step.joins, step.joins_end - step.joins,
                              reinterpret_cast<float*>(aligned + scratch_at)};
@@ -160,6 +172,25 @@ class Program {
         for (int64_t row = 0; row < block.rows; ++row)
             loop(reinterpret_cast<float*>(out.data + row * out.row_bytes),
                  reinterpret_cast<const float*>(in.data + row * in.row_bytes), block.columns, tiles);
+    }
+
+    void run_fold(const Step& step, const Block& block) const {
+        const Part out = part(step.out, block);
+        const int all = SHAPES[step.opcode].operands, operands = all - has_table(step.opcode);
+        Part in[MAX_OPERANDS];
+        const char* data[MAX_OPERANDS];
+        unsigned repeated = 0;
+        for (int k = 0; k < all; ++k) {
+            in[k] = part(step.in[k], block);
+            data[k] = k < operands ? in[k].data : buffers[step.in[k]].data;
+            if (k < operands && !in[k].is_wide) repeated |= 1u << k;
+        }
+        const Fold fold = loops.folds[step.opcode];
+        for (int64_t row = 0; row < block.rows; ++row) {
+            for (int k = 0; k < operands; ++k) data[k] = in[k].data + row * in[k].row_bytes;
+            fold(out.data + row * out.row_bytes, data, repeated, block.columns,
+                 reinterpret_cast<float*>(aligned + scratch_at));
+        }
     }
 
     void run_step(const Step& step, const Block& block) const {
@@ -199,6 +230,8 @@ class Program {
                 found |= check(data, repeated, together ? block.rows * columns : columns);
             }
             findings[&step - steps] |= found;
+            if (marks != nullptr && &step == steps + steps_count - 1)
+                for (int64_t row = 0; row < block.rows; ++row) marks[block.row + row] |= found;
             return;
         }
         if (together) return loop_over(loop, out.data, data, repeated, operands, block.rows * columns);
@@ -229,7 +262,7 @@ class Program {
     const Buffer* buffers;
     int64_t buffers_count;
     const Loops& loops;
-    uint8_t* findings;
+    uint8_t *findings, *marks;
     int64_t offsets[MAX_BUFFERS];
     int64_t scratch_at = 0;
     char *memory = nullptr, *own_memory = nullptr, *aligned = nullptr;
@@ -260,6 +293,33 @@ const Loops& loops_of(int level) {
     return loops_baseline();
 }
 
+// Ways to multiply INT8 matrices; each belongs to a level.
+enum Way { PLAIN, PLAIN_AVX2, PLAIN_AVX512, VNNI_AVX2, VNNI_AVX512, WAYS };
+constexpr const char* WAY_NAMES[WAYS] = {"baseline", "avx2", "avx512", "avx2_vnni", "avx512_vnni"};
+
+Multiply multiply_of(int way) {
+    const Level best = best_level();
+    if (way == PLAIN) return loops_of(BASELINE).multiply;
+    if (way == PLAIN_AVX2 && best >= AVX2) return loops_of(AVX2).multiply;
+    if (way == PLAIN_AVX512 && best >= AVX512) return loops_of(AVX512).multiply;
+#if defined(__x86_64__)
+    [[maybe_unused]] unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+#if defined(HAS_AVX2_VNNI)
+    // AVX-VNNI: leaf 7, part 1, bit 4 of EAX.
+    if (way == VNNI_AVX2 && best >= AVX2 && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) &&
+        (eax >> 4 & 1))
+        return multiply_avx2_vnni;
+#endif
+#if defined(HAS_AVX512_VNNI)
+    // AVX512-VNNI: leaf 7, part 0, bit 11 of ECX.
+    if (way == VNNI_AVX512 && best >= AVX512 &&
+        __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (ecx >> 11 & 1))
+        return multiply_avx512_vnni;
+#endif
+#endif
+    return nullptr;
+}
+
 }  // namespace
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
@@ -278,7 +338,7 @@ EXPORT const char* pypto_cast_arithmetic_levels() {
 EXPORT const char* pypto_cast_arithmetic_operations() {
     return ""
 #define OP(name, ...) #name " "
-        ELEMENTWISE(OP) INTERVALS(OP) REDUCTIONS(OP) CHECKS(OP)
+        ELEMENTWISE(OP) INTERVALS(OP) REDUCTIONS(OP) FOLDS(OP) CHECKS(OP)
 #undef OP
         ;
 }
@@ -287,30 +347,60 @@ EXPORT const char* pypto_cast_arithmetic_operations() {
 EXPORT int64_t pypto_cast_arithmetic_scratch(const Step* steps, int64_t steps_count,
                                              const Buffer* buffers, int64_t buffers_count,
                                              int64_t columns) {
-    return Program(steps, steps_count, nullptr, buffers, buffers_count, loops_baseline(), nullptr)
+    return Program(steps, steps_count, nullptr, buffers, buffers_count, loops_baseline(), nullptr,
+                   nullptr)
         .scratch_bytes(columns);
 }
 
 // Runs a program over some rows and columns; one that reduces rows takes all columns. Buffers that
-// it writes do not overlap with any other. What checks find is added to their steps' `findings`.
+// it writes do not overlap with any other. What checks find is added to their steps' `findings`, and
+// what the last step finds in a block of rows to the `marks` of these rows, where they are not null.
 // Without `scratch` memory a call takes some, which may fail.
 EXPORT int pypto_cast_arithmetic_run(int level, const Step* steps, int64_t steps_count,
                                      const Join* joins, const Buffer* buffers,
                                      int64_t buffers_count, int64_t row, int64_t row_end,
                                      int64_t column, int64_t column_end, uint8_t* findings,
-                                     char* scratch) {
+                                     uint8_t* marks, char* scratch) {
     if (level < SCALAR || level > best_level()) return BAD_LEVEL;
-    Program program(steps, steps_count, joins, buffers, buffers_count, loops_of(level), findings);
+    Program program(steps, steps_count, joins, buffers, buffers_count, loops_of(level), findings,
+                    marks);
     if (!program.is_valid()) return BAD_PROGRAM;
     const Environment environment;
     Environment::round(NEAREST);
     return program.run(row, row_end, column, column_end, scratch);
 }
 
+// The ways to multiply INT8 matrices that this machine has, as NUMBER:NAME; a name starts with the
+// level that a way belongs to, the fastest of a level is the last.
+EXPORT const char* pypto_cast_arithmetic_ways() {
+    static const std::string ways = [] {
+        std::string found;
+        for (int way = 0; way < WAYS; ++way)
+            if (multiply_of(way) != nullptr)
+                found += std::to_string(way) + ":" + WAY_NAMES[way] + " ";
+        return found;
+    }();
+    return ways.c_str();
+}
+
 // Multiplies INT8 matrices, some columns of the second one. INT32 sums wrap.
-EXPORT int pypto_cast_arithmetic_multiply(int level, const int8_t* a, const int8_t* b, int32_t* out,
+EXPORT int pypto_cast_arithmetic_multiply(int way, const int8_t* a, const int8_t* b, int32_t* out,
                                           int64_t rows, int64_t terms, int64_t columns,
                                           int64_t column, int64_t column_end) {
+    const Multiply multiply = multiply_of(way);
+    if (multiply == nullptr) return BAD_LEVEL;
+    return multiply({a, b, out, rows, terms, columns}, column, column_end);
+}
+
+// Sums or products of all elements up to each, along some rows. `scratch` has room for two tiles.
+EXPORT int pypto_cast_arithmetic_scan(int level, const float* in, float* out, int64_t columns,
+                                      int64_t extent, int multiplies, int keeps_signs,
+                                      float* scratch, int64_t row, int64_t row_end) {
     if (level < SCALAR || level > best_level()) return BAD_LEVEL;
-    return loops_of(level).multiply({a, b, out, rows, terms, columns}, column, column_end);
+    if (columns < 1 || extent < 1) return BAD_PROGRAM;
+    const Environment environment;
+    Environment::round(NEAREST);
+    loops_of(level).scan({in, out, columns, extent, multiplies != 0, keeps_signs != 0, scratch},
+                         row, row_end);
+    return OK;
 }

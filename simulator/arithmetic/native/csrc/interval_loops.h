@@ -19,28 +19,49 @@ INLINE float even_low(float at_low, float at_high, float low, float high) {
     return is_negative(low) & !is_negative(high) ? 0.0f : least;
 }
 INLINE float square_low(float low, float high) {
-    return even_low(low * low, high * high, low, high);
+    return unified(even_low(low * low, high * high, low, high));
 }
 INLINE float square_high(float low, float high) {
-    return of_key(greater_key(low * low, high * high));
+    return unified(of_key(greater_key(low * low, high * high)));
 }
 INLINE float abs_low(float low, float high) { return even_low(abs(low), abs(high), low, high); }
 INLINE float abs_high(float low, float high) { return of_key(greater_key(abs(low), abs(high))); }
 
 INLINE float product_low(float a, float b, float c, float d) {
-    return of_key(std::min(lesser_key(a * c, a * d), lesser_key(b * c, b * d)));
+    return unified(of_key(std::min(lesser_key(a * c, a * d), lesser_key(b * c, b * d))));
 }
 INLINE float product_high(float a, float b, float c, float d) {
-    return of_key(std::max(greater_key(a * c, a * d), greater_key(b * c, b * d)));
+    return unified(of_key(std::max(greater_key(a * c, a * d), greater_key(b * c, b * d))));
 }
 // The divisor's interval does not contain zero, so its sign tells the end of the dividend.
 INLINE float quotient_low(float low, float high, float least, float most) {
     const float a = is_negative(least) ? high : low;
-    return a / (is_negative(a) ? least : most);
+    return unified(a / (is_negative(a) ? least : most));
 }
 INLINE float quotient_high(float low, float high, float least, float most) {
     const float a = is_negative(least) ? low : high;
-    return a / (is_negative(a) ? most : least);
+    return unified(a / (is_negative(a) ? most : least));
+}
+// Numbers that may be equal, and that surely are; nothing is equal or unequal to NaN.
+INLINE bool is_one_number(float a, float b, float c, float d) {
+    return (a == b) & (c == d) & (a == c);
+}
+INLINE uint8_t eq_low(float a, float b, float c, float d) { return is_one_number(a, b, c, d); }
+INLINE uint8_t eq_high(float a, float b, float c, float d) { return (a <= d) & (c <= b); }
+INLINE uint8_t ne_low(float a, float b, float c, float d) {
+    return (a == a) & (c == c) & !eq_high(a, b, c, d);
+}
+INLINE uint8_t ne_high(float a, float b, float c, float d) {
+    return (a == a) & (c == c) & !is_one_number(a, b, c, d);
+}
+// A branch by a condition's ends, both where they differ.
+INLINE float select_low(uint8_t surely, uint8_t perhaps, float a, float b) {
+    const float one = surely ? a : b;
+    return surely == perhaps ? one : of_key(lesser_key(a, b));
+}
+INLINE float select_high(uint8_t surely, uint8_t perhaps, float a, float b) {
+    const float one = surely ? a : b;
+    return surely == perhaps ? one : of_key(greater_key(a, b));
 }
 
 // Zero, infinite or NaN, and nothing else.
@@ -111,6 +132,9 @@ INLINE uint16_t choices_if_open(uint16_t choices, uint32_t low, uint32_t high) {
 INLINE uint16_t choices_if_open16(uint16_t choices, uint16_t low, uint16_t high) {
     return low == high ? 0 : choices;
 }
+INLINE uint16_t choices_if_open8(uint16_t choices, uint8_t low, uint8_t high) {
+    return low == high ? 0 : choices;
+}
 
 // The claim of an operand to name the cause: the wider interval, then the lower cause. Python makes
 // that of the operation itself, which loses to an equal width.
@@ -119,28 +143,32 @@ INLINE uint64_t claim(float low, float high, uint16_t cause) {
     const uint32_t width = apart >> 31 ? 0u - apart : apart;
     return static_cast<uint64_t>(width) << 32 | (0x1FFFFu - cause);
 }
+INLINE uint64_t claim8(uint8_t low, uint8_t high, uint16_t cause) {
+    return static_cast<uint64_t>(low != high) << 32 | (0x1FFFFu - cause);
+}
 INLINE uint64_t stronger(uint64_t one, uint64_t other) { return std::max(one, other); }
 INLINE uint16_t cause_of(uint64_t claim, uint32_t low, uint32_t high) {
+    const uint16_t cause = static_cast<uint16_t>(0xFFFFu - (claim & 0xFFFF));
+    return low == high ? 0 : cause;
+}
+INLINE uint16_t cause_of8(uint64_t claim, uint8_t low, uint8_t high) {
     const uint16_t cause = static_cast<uint16_t>(0xFFFFu - (claim & 0xFFFF));
     return low == high ? 0 : cause;
 }
 
 constexpr int64_t CHUNK = 512;
 
-// An operand chunk by chunk; one element is repeated.
+// An operand chunk by chunk; one element is repeated. A copy has elements of its own.
 template <class T>
 struct Dense {
     Dense(const char* data, bool is_repeated)
-        : at(reinterpret_cast<const T*>(data)), step(is_repeated ? 0 : 1) {
-        if (is_repeated) {
-            std::fill(held, held + CHUNK, *at);
-            at = held;
-        }
+        : at(reinterpret_cast<const T*>(data)), is_one(is_repeated) {
+        if (is_one) std::fill(held, held + CHUNK, *at);
     }
-    const T* from(int64_t start) const { return at + start * step; }
+    const T* from(int64_t start) const { return is_one ? held : at + start; }
     alignas(64) T held[CHUNK];
     const T* at;
-    int64_t step;
+    bool is_one;
 };
 
 template <class O, class... A, class F, size_t... K>
@@ -171,8 +199,45 @@ void each_dense(F f, char* out, const char* const* in, unsigned repeated, int64_
     }
 DENSE(square_low, float, float, float) DENSE(square_high, float, float, float)
 DENSE(abs_low, float, float, float) DENSE(abs_high, float, float, float)
-DENSE(product_low, float, float, float, float, float)
-DENSE(product_high, float, float, float, float, float)
+// Where the factor [c, d] has one sign, that tells the ends: one product in place of four. A NaN
+// shows all the same, in one end or in both.
+INLINE float product_low_by_sign(float a, float b, float c, float d) {
+    const float end = is_negative(c) ? b : a;
+    return unified(end * (is_negative(end) ? d : c));
+}
+INLINE float product_high_by_sign(float a, float b, float c, float d) {
+    const float end = is_negative(c) ? a : b;
+    return unified(end * (is_negative(end) ? c : d));
+}
+template <class BySign, class Any>
+INLINE void products(BySign by_sign, Any any, char* out, const char* const* in, unsigned repeated,
+                     int64_t elems) {
+    const Dense<float> a(in[0], repeated & 1), b(in[1], repeated >> 1 & 1);
+    const Dense<float> c(in[2], repeated >> 2 & 1), d(in[3], repeated >> 3 & 1);
+    for (int64_t start = 0; start < elems; start += CHUNK) {
+        float* o = reinterpret_cast<float*>(out) + start;
+        const float *w = a.from(start), *x = b.from(start), *y = c.from(start), *z = d.from(start);
+        const int64_t count = std::min(CHUNK, elems - start);
+        uint32_t first = 0, second = 0;
+        EACH for (int64_t i = 0; i < count; ++i) {
+            first |= code_of(w[i]) ^ code_of(x[i]);
+            second |= code_of(y[i]) ^ code_of(z[i]);
+            o[i] = by_sign(w[i], x[i], y[i], z[i]);
+        }
+        if (!(second >> 31)) continue;
+        if (!(first >> 31)) {
+            EACH for (int64_t i = 0; i < count; ++i) o[i] = by_sign(y[i], z[i], w[i], x[i]);
+        } else {
+            EACH for (int64_t i = 0; i < count; ++i) o[i] = any(w[i], x[i], y[i], z[i]);
+        }
+    }
+}
+#define PRODUCTS(name)                                                                     \
+    void loop_##name(char* out, const char* const* in, unsigned repeated, int64_t elems) { \
+        products([](auto... x) { return name##_by_sign(x...); },                           \
+                 [](auto... x) { return name(x...); }, out, in, repeated, elems);          \
+    }
+PRODUCTS(product_low) PRODUCTS(product_high)
 DENSE(quotient_low, float, float, float, float, float)
 DENSE(quotient_high, float, float, float, float, float)
 WIDENED(lower, 3, float, float, float, float) WIDENED(higher, 3, float, float, float, float)
@@ -188,6 +253,17 @@ DENSE(choices_if_open, uint16_t, uint16_t, uint32_t, uint32_t)
 DENSE(choices_if_open16, uint16_t, uint16_t, uint16_t, uint16_t)
 DENSE(claim, uint64_t, float, float, uint16_t) DENSE(stronger, uint64_t, uint64_t, uint64_t)
 DENSE(cause_of, uint16_t, uint64_t, uint32_t, uint32_t)
+DENSE(eq_low, uint8_t, float, float, float, float) DENSE(eq_high, uint8_t, float, float, float, float)
+DENSE(ne_low, uint8_t, float, float, float, float) DENSE(ne_high, uint8_t, float, float, float, float)
+DENSE(select_low, float, uint8_t, uint8_t, float, float)
+DENSE(select_high, float, uint8_t, uint8_t, float, float)
+DENSE(choices_if_open8, uint16_t, uint16_t, uint8_t, uint8_t)
+DENSE(claim8, uint64_t, uint8_t, uint8_t, uint16_t)
+DENSE(cause_of8, uint16_t, uint64_t, uint8_t, uint8_t)
+
+INLINE float low_of(uint64_t ends) { return value_of(static_cast<uint32_t>(ends)); }
+INLINE float high_of(uint64_t ends) { return value_of(static_cast<uint32_t>(ends >> 32)); }
+DENSE(low_of, float, uint64_t) DENSE(high_of, float, uint64_t)
 
 // An element is one of two operands' at a time; one element stands for all.
 template <class T, class F>
@@ -203,14 +279,15 @@ INLINE uint32_t found_in(F f, const char* const* in, unsigned repeated, int64_t 
 }
 
 uint8_t findings(uint32_t found) {
-    return (found >> 31 ? NEEDS_CARE : 0) | (found & ~SIGN ? IS_OPEN : 0);
+    return (found >> 31 ? NEEDS_CARE : 0) | (found & 1 ? IS_OPEN : 0) |
+           (found & 2 ? HAS_CERTAIN : 0);
 }
-// Bit 31 where an end is not finite, lower bits where both differ.
+// Bit 31 where an end is not finite, bit 0 where both differ, bit 1 where they do not.
 uint8_t check_check_ends(const char* const* in, unsigned repeated, int64_t elems) {
     return findings(found_in<uint32_t>(
         [](uint32_t low, uint32_t high) {
             const bool finite = ((low & ~SIGN) < INF_CODE) & ((high & ~SIGN) < INF_CODE);
-            return (finite ? 0 : SIGN) | (low == high ? 0u : 1u);
+            return (finite ? 0 : SIGN) | (low == high ? 2u : 1u);
         },
         in, repeated, elems, 1));
 }
@@ -222,13 +299,90 @@ uint8_t check_check_divisor(const char* const* in, unsigned repeated, int64_t el
         },
         in, repeated, elems, 1));
 }
+// The result of one negative number is NaN; an interval is cut at zero.
 uint8_t check_check_domain(const char* const* in, unsigned repeated, int64_t elems) {
-    return findings(found_in<float>([](float low, float) { return low < 0.0f ? SIGN : 0; }, in,
-                                    repeated, elems, 0));
+    return findings(found_in<float>(
+        [](float low, float high) {
+            return (low < 0.0f) & (code_of(low) != code_of(high)) ? SIGN : 0;
+        },
+        in, repeated, elems, 1));
+}
+INLINE bool is_finite(uint32_t code) { return (code & ~SIGN) < INF_CODE; }
+INLINE bool is_nan_code(uint32_t code) { return (code & ~SIGN) > INF_CODE; }
+// Both ends are one infinity, or the NaN of operands that are one code each, or NaN.
+INLINE uint32_t found_at(uint32_t low, uint32_t high, bool is_sure) {
+    const bool is_one = (low == high) & (is_sure | !is_nan_code(low));
+    return ((is_finite(low) & is_finite(high)) | is_one ? 0 : SIGN) | (low == high ? 0u : 1u);
+}
+// The ends of a result, then of its operands, which count where an end of the result is not finite.
+template <class Sure, size_t... K>
+INLINE uint8_t check_result(Sure is_sure, const char* const* in, unsigned repeated, int64_t elems,
+                            std::index_sequence<K...>) {
+    const Dense<uint32_t> lows(in[0], repeated & 1), highs(in[1], repeated >> 1 & 1);
+    const auto code = [&](int operand, int64_t i) {
+        return reinterpret_cast<const uint32_t*>(in[operand])[repeated >> operand & 1 ? 0 : i];
+    };
+    uint32_t found = 0;
+    for (int64_t start = 0; start < elems; start += CHUNK) {
+        const uint32_t *low = lows.from(start), *high = highs.from(start);
+        const int64_t count = std::min(CHUNK, elems - start);
+        uint32_t greatest = 0, differs = 0;
+        for (int64_t i = 0; i < count; ++i) {
+            greatest = std::max(greatest, std::max(low[i] & ~SIGN, high[i] & ~SIGN));
+            differs |= low[i] ^ high[i];
+        }
+        found |= differs != 0;
+        if (greatest < INF_CODE) continue;
+        for (int64_t i = 0; i < count; ++i)
+            found |= found_at(low[i], high[i], is_sure(code(2 + K, start + i)...));
+    }
+    return findings(found);
+}
+uint8_t check_check_ends1(const char* const* in, unsigned repeated, int64_t elems) {
+    return check_result([](uint32_t a, uint32_t b) { return a == b; }, in, repeated, elems,
+                        std::make_index_sequence<2>());
+}
+uint8_t check_check_ends2(const char* const* in, unsigned repeated, int64_t elems) {
+    return check_result(
+        [](uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+            return ((a == b) & (c == d)) | is_nan_code(a) | is_nan_code(c);
+        },
+        in, repeated, elems, std::make_index_sequence<4>());
+}
+// Codes that were moved, so that NaN is one as well.
+uint8_t check_check_hull(const char* const* in, unsigned repeated, int64_t elems) {
+    return findings(found_in<uint32_t>(
+        [](uint32_t low, uint32_t high) { return found_at(low, high, true); }, in, repeated, elems,
+        1));
+}
+uint8_t check_check_truth(const char* const* in, unsigned repeated, int64_t elems) {
+    return findings(found_in<uint8_t>(
+        [](uint8_t low, uint8_t high) { return low == high ? 0u : 1u; }, in, repeated, elems, 1));
+}
+uint8_t check_check_integers(const char* const* in, unsigned repeated, int64_t elems) {
+    return findings(found_in<uint32_t>(
+        [](uint32_t low, uint32_t high) { return low == high ? 0u : 1u; }, in, repeated, elems, 1));
 }
 uint8_t check_check_codes(const char* const* in, unsigned repeated, int64_t elems) {
     return findings(found_in<uint16_t>(
-        [](uint16_t low, uint16_t high) { return low == high ? 0u : 1u; }, in, repeated, elems, 1));
+        [](uint16_t low, uint16_t high) { return low == high ? 2u : 1u; }, in, repeated, elems, 1));
+}
+template <class T>
+uint8_t check_ends_are(const char* const* in, unsigned repeated, int64_t elems) {
+    const Dense<T> a(in[0], repeated & 1), b(in[1], repeated >> 1 & 1), c(in[2], repeated >> 2 & 1);
+    uint32_t found = 0;
+    for (int64_t start = 0; start < elems; start += CHUNK) {
+        const T *low = a.from(start), *high = b.from(start), *value = c.from(start);
+        const int64_t count = std::min(CHUNK, elems - start);
+        for (int64_t i = 0; i < count; ++i) found |= (low[i] ^ value[i]) | (high[i] ^ value[i]);
+    }
+    return found != 0 ? IS_OPEN : 0;
+}
+uint8_t check_check_same(const char* const* in, unsigned repeated, int64_t elems) {
+    return check_ends_are<uint32_t>(in, repeated, elems);
+}
+uint8_t check_check_same16(const char* const* in, unsigned repeated, int64_t elems) {
+    return check_ends_are<uint16_t>(in, repeated, elems);
 }
 // Bit 31 where an end is neither zero nor from `least` on and below `most`, in magnitude.
 template <class T>

@@ -64,11 +64,13 @@ INLINE float ceil(float x) {
     const float whole = nearest(x);
     return unified((whole < x ? whole + 1.0f : whole) + 0.0f);
 }
+INLINE float toward_zero(float magnitude) {
+    const float whole = nearest(magnitude);
+    return whole > magnitude ? whole - 1.0f : whole;
+}
 INLINE float trunc(float x) {
     const float magnitude = value_of(code_of(x) & ~SIGN);
-    const float whole = nearest(magnitude);
-    const float below = whole > magnitude ? whole - 1.0f : whole;
-    return unified(value_of(code_of(below) | (code_of(x) & SIGN)) + 0.0f);
+    return unified(value_of(code_of(toward_zero(magnitude)) | (code_of(x) & SIGN)) + 0.0f);
 }
 
 INLINE float exp(float x) {
@@ -88,6 +90,36 @@ INLINE float log(float x) {
     return value_of(found);
 }
 
+// Of an integral number: clamped, 0 of NaN.
+INLINE int32_t int32_of(float whole) {
+    const float clamped = whole < -0x1p31f ? -0x1p31f : whole > 0x1.fffffep30f ? 0x1.fffffep30f : whole;
+    const int32_t found = static_cast<int32_t>(whole == whole ? clamped : 0.0f);
+    return whole >= 0x1p31f ? INT32_MAX : found;
+}
+INLINE int32_t int32_of_fp32_rint(float x) { return int32_of(nearest(x)); }
+INLINE int32_t int32_of_fp32_floor(float x) {
+    const float whole = nearest(x);
+    return int32_of(whole > x ? whole - 1.0f : whole);
+}
+INLINE int32_t int32_of_fp32_ceil(float x) {
+    const float whole = nearest(x);
+    return int32_of(whole < x ? whole + 1.0f : whole);
+}
+INLINE int32_t int32_of_fp32_trunc(float x) {
+    const uint32_t below = code_of(toward_zero(value_of(code_of(x) & ~SIGN)));
+    return int32_of(value_of(below | (code_of(x) & SIGN)));
+}
+// Half a unit goes away from zero; the difference is exact.
+INLINE int32_t int32_of_fp32_round(float x) {
+    const float magnitude = value_of(code_of(x) & ~SIGN), below = toward_zero(magnitude);
+    const float whole = magnitude - below >= 0.5f ? below + 1.0f : below;
+    return int32_of(value_of(code_of(whole) | (code_of(x) & SIGN)));
+}
+INLINE float fp32_of_int32(int32_t x) { return static_cast<float>(x); }
+
+INLINE uint8_t signbit(float x) { return (code_of(x) >> 31) & (x == x); }
+INLINE uint8_t and8(uint8_t x, uint8_t y) { return (x != 0) & (y != 0); }
+INLINE uint8_t not8(uint8_t x) { return x == 0; }
 INLINE uint8_t eq(float x, float y) { return x == y; }
 INLINE uint8_t ne(float x, float y) { return (x < y) | (x > y); }
 INLINE uint8_t lt(float x, float y) { return x < y; }
@@ -181,6 +213,7 @@ void lookup16(char* out, const char* const* in, unsigned, int64_t elems) {
 }
 
 using f32 = float;
+using i32 = int32_t;
 using u8 = uint8_t;
 using u16 = uint16_t;
 using u32 = uint32_t;
@@ -199,6 +232,10 @@ LOOP(gt, u8, f32, f32) LOOP(ge, u8, f32, f32)
 LOOP(where, u32, u8, u32, u32) LOOP(where16, u16, u8, u16, u16) LOOP(copy, u32, u32)
 LOOP(fp32_of_bf16, f32, u16) LOOP(bf16_of_fp32, u16, f32)
 LOOP(fp32_of_fp16, f32, u16) LOOP(fp16_of_fp32, u16, f32)
+LOOP(fp32_of_int32, f32, i32) LOOP(int32_of_fp32_rint, i32, f32)
+LOOP(int32_of_fp32_round, i32, f32) LOOP(int32_of_fp32_floor, i32, f32)
+LOOP(int32_of_fp32_ceil, i32, f32) LOOP(int32_of_fp32_trunc, i32, f32)
+LOOP(signbit, u8, f32) LOOP(and8, u8, u8, u8) LOOP(not8, u8, u8)
 #define loop_lookup16 lookup16
 
 // The extreme in the total order; NaN where there is any.
@@ -291,9 +328,89 @@ void row_sum(float* out, const float* row, int64_t elems, const Tiles& tiles) {
     *out = unified(sum_of_tile(joined, std::min(tiles.extent, elems), held));
 }
 
+constexpr int64_t BLOCK = 8;  // 32 B
+
+INLINE void multiply_onto(float* held, const float* more, int64_t elems) {
+    EACH for (int64_t i = 0; i < elems; ++i) held[i] *= more[i];
+}
+
+// The order of `row_product` in simulator/arithmetic/reduction_order.py.
+INLINE float product_of_tile(const float* row, int64_t elems) {
+    float lanes[BLOCK];
+    const int64_t count = std::min(elems, BLOCK);
+    std::copy(row, row + count, lanes);
+    int64_t start = BLOCK;
+    for (; start + BLOCK <= elems; start += BLOCK)
+        for (int64_t i = 0; i < BLOCK; ++i) lanes[i] *= row[start + i];
+    for (int64_t i = 0; start + i < elems; ++i) lanes[i] *= row[start + i];
+    float found = lanes[0];
+    for (int64_t i = 1; i < count; ++i) found *= lanes[i];
+    return found;
+}
+
+void row_prod(float* out, const float* row, int64_t elems, const Tiles& tiles) {
+    if (tiles.joins_count > 0) {
+        std::copy(row, row + elems, tiles.scratch);
+        row = tiles.scratch;
+        for (const Join* join = tiles.joins; join < tiles.joins + tiles.joins_count; ++join) {
+            const int64_t from = join->from * tiles.extent;
+            const int64_t shorter = std::min(tiles.extent, elems - from);
+            multiply_onto(tiles.scratch + join->to * tiles.extent, row + from, shorter);
+        }
+        elems = std::min(tiles.extent, elems);
+    }
+    *out = unified(product_of_tile(row, elems));
+}
+
+// As `prefix_scan` in simulator/arithmetic/indexed/running_sums.py: the element 1 before is joined
+// to each, then the one 2 before, 4 and so on. A partial result that is joined again has +0 for -0,
+// but where signs are kept.
+template <bool MULTIPLIES>
+INLINE float joined(float x, float y) {
+    return MULTIPLIES ? x * y : x + y;
+}
+template <bool MULTIPLIES>
+void scan_tile(float* out, const float* in, int64_t elems, bool keeps_signs, float* scratch) {
+    float *held = scratch, *next = scratch + elems;
+    std::copy(in, in + elems, held);
+    std::copy(in, in + elems, out);
+    const float zero = keeps_signs ? -0.0f : 0.0f;
+    for (int64_t distance = 1; distance < elems; distance *= 2) {
+        std::copy(held, held + distance, next);
+        EACH for (int64_t i = distance; i < elems; ++i) {
+            const float total = joined<MULTIPLIES>(held[i - distance], held[i]);
+            out[i] = total;
+            next[i] = total + zero;
+        }
+        std::swap(held, next);
+    }
+}
+template <bool MULTIPLIES>
+void scan_rows(const Scan& given, int64_t row, int64_t row_end) {
+    for (; row < row_end; ++row) {
+        const float* in = given.in + row * given.columns;
+        float* out = given.out + row * given.columns;
+        for (int64_t start = 0; start < given.columns; start += given.extent) {
+            const int64_t elems = std::min(given.extent, given.columns - start);
+            scan_tile<MULTIPLIES>(out + start, in + start, elems, given.keeps_signs, given.scratch);
+            if (start > 0) {
+                const float before = out[start - 1];
+                EACH for (int64_t i = start; i < start + elems; ++i)
+                    out[i] = joined<MULTIPLIES>(out[i], before);
+            }
+        }
+        // The first element is moved, with the bits of a NaN.
+        EACH for (int64_t i = 1; i < given.columns; ++i) out[i] = unified(out[i]);
+    }
+}
+void scan(const Scan& given, int64_t row, int64_t row_end) {
+    (given.multiplies ? scan_rows<true> : scan_rows<false>)(given, row, row_end);
+}
+
 }  // namespace
 
 #include "interval_loops.h"
+#include "sum_bounds.h"
 #include "matrix_loops.h"
 
 const Loops& LOOPS() {
@@ -305,10 +422,14 @@ const Loops& LOOPS() {
 #define OP(name) found.rows[OP_##name] = row_##name;
         REDUCTIONS(OP)
 #undef OP
+#define OP(name, ...) found.folds[OP_##name] = fold_##name;
+        FOLDS(OP)
+#undef OP
 #define OP(name, ...) found.checks[OP_##name] = check_##name;
         CHECKS(OP)
 #undef OP
         found.multiply = multiply;
+        found.scan = scan;
         return found;
     }();
     return loops;

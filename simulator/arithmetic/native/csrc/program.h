@@ -17,7 +17,11 @@
     OP(gt, 2, 1, 4, 4, 0) OP(ge, 2, 1, 4, 4, 0) OP(where, 3, 4, 1, 4, 4) OP(where16, 3, 2, 1, 2, 2) \
     OP(copy, 1, 4, 4, 0, 0) OP(lookup16, 2, 2, 2, 2, 0)                                             \
     OP(fp32_of_bf16, 1, 4, 2, 0, 0) OP(bf16_of_fp32, 1, 2, 4, 0, 0)                                 \
-    OP(fp32_of_fp16, 1, 4, 2, 0, 0) OP(fp16_of_fp32, 1, 2, 4, 0, 0)
+    OP(fp32_of_fp16, 1, 4, 2, 0, 0) OP(fp16_of_fp32, 1, 2, 4, 0, 0)                                 \
+    OP(fp32_of_int32, 1, 4, 4, 0, 0) OP(int32_of_fp32_rint, 1, 4, 4, 0, 0)                          \
+    OP(int32_of_fp32_round, 1, 4, 4, 0, 0) OP(int32_of_fp32_floor, 1, 4, 4, 0, 0)                   \
+    OP(int32_of_fp32_ceil, 1, 4, 4, 0, 0) OP(int32_of_fp32_trunc, 1, 4, 4, 0, 0)                    \
+    OP(signbit, 1, 1, 4, 0, 0) OP(and8, 2, 1, 1, 1, 0) OP(not8, 1, 1, 1, 0, 0)
 // Ends of intervals of FP32 numbers, and their causes; operands are dense or one element. The last
 // operand of `lower` and its kin is a `Widening`. A cause is an index, or the bits of choices.
 #define INTERVALS(OP)                                                                             \
@@ -31,20 +35,31 @@
     OP(stays_mul, 5, 1, 4, 4, 4, 4, 4)                                                             \
     OP(choices_of, 5, 2, 4, 4, 4, 4, 2) OP(all_choices, 2, 2, 2, 2)                                \
     OP(choices_if_open, 3, 2, 2, 4, 4) OP(choices_if_open16, 3, 2, 2, 2, 2)                        \
-    OP(claim, 3, 8, 4, 4, 2) OP(stronger, 2, 8, 8, 8) OP(cause_of, 3, 2, 8, 4, 4)
+    OP(claim, 3, 8, 4, 4, 2) OP(stronger, 2, 8, 8, 8) OP(cause_of, 3, 2, 8, 4, 4)                   \
+    OP(eq_low, 4, 1, 4, 4, 4, 4) OP(eq_high, 4, 1, 4, 4, 4, 4) OP(ne_low, 4, 1, 4, 4, 4, 4)         \
+    OP(ne_high, 4, 1, 4, 4, 4, 4) OP(select_low, 4, 4, 1, 1, 4, 4)                                 \
+    OP(select_high, 4, 4, 1, 1, 4, 4) OP(choices_if_open8, 3, 2, 2, 1, 1)                          \
+    OP(claim8, 3, 8, 1, 1, 2) OP(cause_of8, 3, 2, 8, 1, 1) OP(low_of, 1, 4, 8)                         \
+    OP(high_of, 1, 4, 8)
 // Along rows, of FP32.
-#define REDUCTIONS(OP) OP(amax) OP(amin) OP(sum)
+#define REDUCTIONS(OP) OP(amax) OP(amin) OP(sum) OP(prod)
+// Along rows, of several operands: both ends of a sum of intervals in any order, whose last operand is
+// a `SumRule`, side by side; the choices of all open elements.
+#define FOLDS(OP) OP(sum_ends, 3, 8, 4, 4, 8) OP(choices_along, 3, 2, 2, 4, 4)
 // Looks at ends: `Finding`s.
 #define CHECKS(OP)                                                                                \
-    OP(check_ends, 2, 0, 4, 4) OP(check_divisor, 2, 0, 4, 4) OP(check_domain, 1, 0, 4)             \
+    OP(check_ends, 2, 0, 4, 4) OP(check_divisor, 2, 0, 4, 4) OP(check_domain, 2, 0, 4, 4)          \
+    OP(check_ends1, 4, 0, 4, 4, 4, 4) OP(check_ends2, 6, 0, 4, 4, 4, 4, 4, 4)                      \
+    OP(check_hull, 2, 0, 4, 4) OP(check_truth, 2, 0, 1, 1) OP(check_integers, 2, 0, 4, 4)          \
     OP(check_codes, 2, 0, 2, 2) OP(check_normal, 2, 0, 4, 4)                                       \
     OP(check_normal_ends, 2, 0, 4, 4)                                                              \
     OP(check_to_bf16, 2, 0, 4, 4) OP(check_to_fp16, 2, 0, 4, 4)                                    \
-    OP(check_from_bf16, 2, 0, 2, 2) OP(check_from_fp16, 2, 0, 2, 2)
+    OP(check_from_bf16, 2, 0, 2, 2) OP(check_from_fp16, 2, 0, 2, 2)                                \
+    OP(check_same, 3, 0, 4, 4, 4) OP(check_same16, 3, 0, 2, 2, 2)
 
 enum Opcode : int32_t {
 #define OP(name, ...) OP_##name,
-    ELEMENTWISE(OP) INTERVALS(OP) REDUCTIONS(OP) CHECKS(OP)
+    ELEMENTWISE(OP) INTERVALS(OP) REDUCTIONS(OP) FOLDS(OP) CHECKS(OP)
 #undef OP
         OPCODES
 };
@@ -63,12 +78,12 @@ struct Step {
     int32_t opcode;
     int32_t out;
     int32_t in[MAX_OPERANDS];
-    int32_t joins;  // of a sum: the first of its joins
+    int32_t joins;  // of a sum or a product: the first of its joins
     int32_t joins_end;
-    int32_t extent;  // of a sum: columns of a tile
+    int32_t extent;  // of these: columns of a tile
 };
 
-// The second tile of a row is added to the first.
+// The second tile of a row is added to the first, or multiplied with it.
 struct Join {
     int32_t to;
     int32_t from;
@@ -81,8 +96,15 @@ struct Widening {
     float most;
 };
 
-// Of a check: some element has no rule here; some has more than one code.
-enum Finding : uint8_t { NEEDS_CARE = 1, IS_OPEN = 2 };
+// Of a sum in any order: how far one addition moves ends outward, in codes; the greatest error of all
+// additions, by the sum of the terms' magnitudes, and what is added to that.
+struct SumRule {
+    double ulps, growth, underflow;
+};
+
+// Of a check: some element has no rule here; some has more than one code; some has one. Of
+// `check_same`: some element's ends are not both the value.
+enum Finding : uint8_t { NEEDS_CARE = 1, IS_OPEN = 2, HAS_CERTAIN = 4 };
 
 enum Status { OK, BAD_LEVEL, BAD_PROGRAM, NO_MEMORY };
 enum Level { SCALAR, BASELINE, AVX2, AVX512 };
@@ -96,6 +118,9 @@ struct Tiles {
 };
 using RowLoop = void (*)(float* out, const float* row, int64_t elems, const Tiles& tiles);
 
+using Fold = void (*)(char* out, const char* const* in, unsigned repeated, int64_t elems,
+                      float* scratch);
+
 // [rows, terms] times [terms, columns], each C-contiguous, and the product.
 struct Matrices {
     const int8_t* a;
@@ -104,17 +129,33 @@ struct Matrices {
     int64_t rows, terms, columns;
 };
 using Multiply = Status (*)(const Matrices& given, int64_t column, int64_t column_end);
+// Running sums or products along rows, C-contiguous.
+struct Scan {
+    const float* in;
+    float* out;
+    int64_t columns;
+    int64_t extent;  // columns of a tile
+    bool multiplies;
+    bool keeps_signs;  // of partial results of -0
+    float* scratch;    // two tiles
+};
+using ScanRows = void (*)(const Scan& given, int64_t row, int64_t row_end);
 using Check = uint8_t (*)(const char* const* in, unsigned repeated, int64_t elems);
 
 struct Loops {
     Loop elementwise[OPCODES];
     RowLoop rows[OPCODES];
+    Fold folds[OPCODES];
     Check checks[OPCODES];
     Multiply multiply;
+    ScanRows scan;
 };
 
 const Loops& loops_baseline();
 const Loops& loops_avx2();
 const Loops& loops_avx512();
+// With instructions that multiply bytes; where the compiler has them.
+Status multiply_avx2_vnni(const Matrices& given, int64_t column, int64_t column_end);
+Status multiply_avx512_vnni(const Matrices& given, int64_t column, int64_t column_end);
 
 #endif  // PYPTO_CAST_PROGRAM_H

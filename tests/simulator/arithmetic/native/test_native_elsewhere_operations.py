@@ -25,8 +25,8 @@ from simulator.arithmetic.computed import native_node
 from simulator.arithmetic.elementary import HARD_OPERANDS, to_odd
 from simulator.arithmetic.interval import Interval
 from simulator.arithmetic.native import executor_library, node_program, small_programs
+from simulator.arithmetic.native.deferred_intervals import DeferredInterval
 from simulator.arithmetic.native.executor_library import Executor
-from simulator.arithmetic.native.interval_nodes import DeferredInterval
 from simulator.arithmetic.native.node_program import Node
 from simulator.arithmetic.native.operation_nodes import deferring, has_function, row_node
 from simulator.arithmetic.operation import IntervalRule
@@ -55,7 +55,7 @@ class Emulated:
     def pypto_cast_arithmetic_run(
         self, level: int, steps: Any, count: int, pairs: Any, buffers: Any, _: int, *given: int
     ) -> int:
-        *span, findings, _ = given
+        *span, findings, _, _ = given
         row_end, column_end = span[1], span[3]
         head = struct.pack(
             "9q", level, count, ctypes.sizeof(steps), len(pairs) // 2, len(buffers), *span
@@ -119,7 +119,7 @@ def emulated(tmp_path_factory: pytest.TempPathFactory) -> Executor:
     library: Any = Emulated(driver)
     places = {"lookup16": (1, 1 << 16), "lower": (3, 3), "higher": (3, 3)}
     places.update({"lower2": (5, 3), "higher2": (5, 3)})
-    places.update({"lower_unless": (2, 3), "higher_unless": (2, 3)})
+    places.update({"lower_unless": (2, 3), "higher_unless": (2, 3), "sum_ends": (2, 3)})
     library.tables = {here.opcodes[name]: place for name, place in places.items()}
     return replace(here, library=library)
 

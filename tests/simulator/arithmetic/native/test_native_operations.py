@@ -23,13 +23,15 @@ from pypto_cast.operations.reduction_functions import joins
 from simulator.arithmetic import OPERATIONS, Enclosure, Tiles, evaluate, reduce
 from simulator.arithmetic.computed import native_node
 from simulator.arithmetic.elementary import HARD_OPERANDS, to_odd
-from simulator.arithmetic.native import small_programs
+from simulator.arithmetic.indexed.running_sums import prefix_scan
+from simulator.arithmetic.native import executor_library, row_scans, small_programs
+from simulator.arithmetic.native.interval_nodes import TRUTHS
 from simulator.arithmetic.native.node_program import Deferred, Node
 from simulator.arithmetic.native.operation_nodes import deferring, has_function, row_node
 from simulator.arithmetic.operation import IntervalRule
 from simulator.arithmetic.trust import EXACT
 from simulator.numbers.convert import INF_NAN, Conversion, codes_of, values_of
-from simulator.numbers.formats import BF16, FP16, FP32, FloatFormat, IntFormat
+from simulator.numbers.formats import BF16, BOOL, FP16, FP32, FloatFormat, IntFormat
 from simulator.numbers.rounding import RoundMode
 
 LENGTHS = (1, 2, 3, 7, 63, 64, 65, 100, 127, 128, 129, 191, 192, 200, 320, 448, 513, 4096, 5000)
@@ -50,7 +52,7 @@ def test_operations(level: str, fmt: FloatFormat) -> None:
                 expected = by_numpy(operation, given, fmt)
                 node = native_node(executor, operation, given, fmt, expected.shape)
                 same_codes(node.computed(), expected, operation.name)
-    assert tried == 26
+    assert tried == (27 if fmt is FP32 else 26)
 
 
 @at_levels
@@ -79,10 +81,10 @@ def test_casts(level: str, fmt: FloatFormat) -> None:
 
 
 @at_levels
-@pytest.mark.parametrize("name", ["amax", "amin", "sum"])
+@pytest.mark.parametrize("name", ["amax", "amin", "sum", "prod"])
 def test_reductions(level: str, name: str) -> None:
     executor = executor_at(level)
-    for length in LENGTHS:
+    for length in LENGTHS[name == "prod" :]:  # one factor is never handed over
         rows = rows_to_sum(length)
         expected = reduce(
             OPERATIONS[name], Enclosure(values=rows), FP32, axis=-1, trust=EXACT, engine="numpy"
@@ -104,17 +106,19 @@ def test_reductions(level: str, name: str) -> None:
 
 
 @at_levels
-def test_sums_of_tiles(level: str) -> None:
-    """Tiles are added one by one, then the first is summed; the last one may be short."""
+@pytest.mark.parametrize(("name", "join"), [("sum", np.add), ("prod", np.multiply)])
+def test_joined_tiles(level: str, name: str, join: Any) -> None:
+    """Tiles are joined one by one, then the first is reduced; the last one may be short."""
     executor = executor_at(level)
     for length, extent in itertools.product((5, 64, 200, 1000), (8, 64, 72, 512)):
         rows, count = rows_to_sum(length), -(-length // extent)
         tiles = [rows[:, k * extent : (k + 1) * extent].copy() for k in range(count)]
         with np.errstate(all="ignore"):
             for to, of in joins(count):
-                tiles[to][:, : tiles[of].shape[1]] += tiles[of]
+                part = tiles[to][:, : tiles[of].shape[1]]
+                join(part, tiles[of], out=part)
         expected = reduce(
-            OPERATIONS["sum"],
+            OPERATIONS[name],
             Enclosure(values=tiles[0]),
             FP32,
             axis=-1,
@@ -122,8 +126,32 @@ def test_sums_of_tiles(level: str) -> None:
             engine="numpy",
         )
         order = Tiles(extent=extent, joins=joins(count))
-        found = row_node(executor, "sum", rows, order, 1).computed()
+        found = row_node(executor, name, rows, order, 1).computed()
         same_codes(found, expected.values, (length, extent))
+
+
+@at_levels
+@pytest.mark.parametrize("step", ["add", "mul"])
+@pytest.mark.parametrize("by_scalars", [False, True], ids=["by tiles", "by scalars"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_running_sums_and_products(
+    level: str, step: Any, by_scalars: bool, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executor = executor_at(level)
+    monkeypatch.setattr(executor_library, "find", lambda: executor)
+    for module, name in ((row_scans, "_THREAD_ELEMS"), (row_scans, "_CALL_ELEMS")):
+        monkeypatch.setattr(module, name, 64)
+    for length, extent in itertools.product((1, 2, 5, 64, 65, 200, 1000), (1, 8, 64, 72, 2000)):
+        rows = rows_to_sum(length)
+        rows[2, length // 3 :: 7] *= -1
+        rows[1, 0] = rows[3, length // 2]
+        given = Enclosure(values=rows.reshape(3, 2, length))
+        order: Any = {"step": step, "axis": 2, "extent": extent, "by_scalars": by_scalars}
+        found, expected = (
+            prefix_scan(given, FP32, **order, trust=EXACT, cause=1, engine=engine, threads=threads)
+            for engine in ("native", "numpy")
+        )
+        same_codes(found.values, expected.values, (length, extent))
 
 
 @pytest.mark.parametrize("few", [0, small_programs.FEW_ELEMS], ids=["all wait", "large ones wait"])
@@ -198,7 +226,9 @@ def test_formats_and_modes_without_a_function_are_numpy_s() -> None:
     executor = executor_at("baseline")
     for row in OPERATIONS.values():
         for fmt in row.formats:
-            if isinstance(fmt, IntFormat) or fmt not in FORMATS:
+            if fmt is BOOL:
+                assert has_function(executor, row, fmt, True) == (row.name in TRUTHS)
+            elif isinstance(fmt, IntFormat) or fmt not in FORMATS:
                 assert not has_function(executor, row, fmt, True)
     assert not has_function(executor, OPERATIONS["add"], FP16, False)
     assert has_function(executor, OPERATIONS["add"], FP32, False)

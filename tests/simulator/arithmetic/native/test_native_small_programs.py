@@ -16,7 +16,8 @@ from simulator.arithmetic.interval import Interval
 from simulator.arithmetic.native import executor_library, small_programs
 from simulator.arithmetic.native.node_program import KeptProgram, Node
 from simulator.arithmetic.native.operation_nodes import deferring, has_function
-from simulator.arithmetic.reduction import sum_of_tiles
+from simulator.arithmetic.reduction import reduce_tiles
+from simulator.arithmetic.trust import NAMING_CHOICES
 from simulator.numbers.formats import FP32, FloatFormat
 
 Array = np.ndarray[Any, Any]
@@ -117,7 +118,7 @@ def test_operands_that_are_one_array() -> None:
         same(evaluate(OPERATIONS["mul"], case, FP32), expected, "mul")
 
 
-@pytest.mark.parametrize("name", ["amax", "amin", "sum"])
+@pytest.mark.parametrize("name", ["amax", "amin", "sum", "prod"])
 def test_rows(name: str) -> None:
     at("baseline")
     row = OPERATIONS[name]
@@ -139,7 +140,7 @@ def test_sums_of_tiles_are_told_apart() -> None:
     row = OPERATIONS["add"]
     joined = by_numpy(row, [numbers[:, :50], numbers[:, 50:]], FP32)
     for tiles, given in ((whole, numbers), (halves, joined), (whole, numbers)):
-        found = sum_of_tiles(x, tiles, FP32, by_numpy=lambda x: x, trust=EXACT)
+        found = reduce_tiles(OPERATIONS["sum"], x, tiles, FP32, by_numpy=lambda x: x, trust=EXACT)
         assert found is not None
         expected = reduce(
             *(OPERATIONS["sum"], Enclosure(values=given), FP32),
@@ -195,3 +196,24 @@ def test_a_program_of_copies_is_not_kept() -> None:
         given = [x * np.float32(factor), y]
         found = evaluate(OPERATIONS["add"], [Enclosure(values=a) for a in given], FP32, trust=EXACT)
         same_codes(found.values, by_numpy(OPERATIONS["add"], given, FP32), factor)
+
+
+def test_a_program_is_kept_for_any_factor() -> None:
+    """By documents a product with a power of two is not rounded; the next one may be."""
+    at("baseline")
+    rng = np.random.default_rng(SEED)
+    x = Enclosure(values=rng.standard_normal((4, 9)).astype(np.float32))
+    for factor in (2.0, 1.1, -4.0, 0.5, 3.0):
+        given = (x, Enclosure(values=np.full((1, 1), factor, np.float32)))
+        expected = evaluate(OPERATIONS["mul"], given, FP32, trust=NAMING_CHOICES, engine="numpy")
+        found = evaluate(OPERATIONS["mul"], given, FP32, trust=NAMING_CHOICES)
+        same_codes(found.low, expected.low, factor)
+        same_codes(found.high, expected.high, factor)
+        with deferring():  # as many elements wait
+            wide = Enclosure(values=np.tile(x.values, (40, 20)))
+            one = evaluate(OPERATIONS["mul"], (wide, given[1]), FP32, trust=NAMING_CHOICES)
+            other = evaluate(
+                OPERATIONS["mul"], (wide, given[1]), FP32, trust=NAMING_CHOICES, engine="numpy"
+            )
+            same_codes(one.low, other.low, factor)
+            assert (one.interval is None) == (other.interval is None)

@@ -1,0 +1,173 @@
+"""Open results that wait: the parts of an interval as nodes, computed together when one is read."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from simulator.arithmetic.interval import Enclosure, Interval
+from simulator.arithmetic.native.node_program import Deferred, Node, compute_all
+from simulator.arithmetic.operation import Array
+
+NEEDS_CARE: Final = 1
+IS_OPEN: Final = 2
+Part = Node | Array
+
+
+class Openness:
+    """The openness of a result: True if any element is open, known at the first call.
+
+    It keeps the result only as long as that is not known.
+    """
+
+    __slots__ = ("_known", "_parts")
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts: Parts | None = parts
+        self._known = False
+
+    def settle(self, is_open: bool) -> None:
+        """Take note of it."""
+        self._known, self._parts = is_open, None
+
+    def __call__(self) -> bool:
+        if self._parts is not None:
+            finding = self._parts.finding()
+            self.settle(self._parts.computed().interval is not None if finding is None else finding)
+        return self._known
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Parts:
+    """The parts of an open result that is not computed yet.
+
+    Attributes:
+        values, low, high: of one shape.
+        cause: of each element, or one element that stands for all.
+        checks: those that all rules hold, of operations before this one; its own is the last.
+        again: evaluates the operation by numpy.
+        found: the result.
+        fell_back: numpy evaluated it.
+        openness: of the result.
+    """
+
+    values: Part
+    low: Part
+    high: Part
+    cause: Part
+    checks: tuple[Node, ...]
+    again: Callable[[], Enclosure]
+    found: Enclosure | None = None
+    fell_back: bool = False
+    openness: Openness = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.openness = Openness(self)
+
+    def finding(self) -> bool | None:
+        """True if any element is open; None where no program has found that yet."""
+        if self.found is not None or any(x.array is None for x in self.checks):
+            return None
+        return None if self._needs_care() else bool(self.checks[-1].findings & IS_OPEN)
+
+    def nodes(self) -> list[Node]:
+        """Everything that is computed together."""
+        parts = (self.values, self.low, self.high, self.cause, *self.checks)
+        return [x for x in parts if isinstance(x, Node)]
+
+    def computed(self) -> Enclosure:
+        """The result, with an interval where some element is open."""
+        if self.found is None:
+            if not self._needs_care():
+                compute_all(self.nodes(), {})
+            if self._needs_care():
+                found = self.again()
+                self.found = Enclosure(values=found.values, interval=found.interval)
+                self.fell_back = True
+            else:
+                values, low, high, cause = map(
+                    _array, (self.values, self.low, self.high, self.cause)
+                )
+                is_exact = not self.checks[-1].findings & IS_OPEN
+                held = Interval(
+                    low=low, high=high, may_be_nan=None, cause=np.broadcast_to(cause, values.shape)
+                )
+                self.found = Enclosure(values=values, interval=None if is_exact else held)
+            found = self.found
+            self.again = lambda: found  # holds no operand, and not itself
+            self.checks = ()
+            self.openness.settle(self.found.interval is not None)
+        return self.found
+
+    def _needs_care(self) -> bool:
+        return any(x.findings & NEEDS_CARE for x in self.checks)
+
+
+def _array(part: Part) -> Array:
+    return part.computed() if isinstance(part, Node) else part
+
+
+class DeferredInterval(Enclosure):
+    """An enclosure whose values and interval are computed when either is first read."""
+
+    __slots__ = ("__weakref__", "parts")
+    parts: Parts
+
+    def __init__(self, parts: Parts, *, is_held: bool = True) -> None:
+        object.__setattr__(self, "parts", parts)
+        for x in parts.nodes() if is_held else ():
+            if not x.checks:
+                x.holder = weakref.ref(self)
+
+    def __getattr__(self, name: str) -> Array | Interval | None:
+        if name not in ("values", "interval"):
+            raise AttributeError(name)
+        found = self.parts.computed()
+        object.__setattr__(self, "values", found.values)
+        object.__setattr__(self, "interval", found.interval)
+        return found.values if name == "values" else found.interval
+
+    @property
+    def openness(self) -> Callable[[], bool]:
+        return self.parts.openness
+
+    @property
+    def is_pending(self) -> bool:
+        return self.parts.found is None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.parts.values.shape
+
+    @property
+    def dtype(self) -> np.dtype[np.generic]:
+        return self.parts.values.dtype
+
+
+def unheld(x: Enclosure) -> Enclosure:
+    """The same enclosure for somebody who does not need it computed unless it is read."""
+    if isinstance(x, DeferredInterval) and x.is_pending:
+        return DeferredInterval(x.parts, is_held=False)
+    if isinstance(x, Deferred) and x.node.array is None:
+        found = Deferred.__new__(Deferred)
+        object.__setattr__(found, "node", x.node)
+        object.__setattr__(found, "interval", None)
+        return found
+    return x
+
+
+def are_covered(operands: Sequence[Enclosure]) -> bool:
+    """True if operands have intervals without NaN, and one of them has an interval."""
+    found = False
+    for x in operands:
+        if isinstance(x, DeferredInterval) and x.is_pending:
+            found = True
+        elif x.interval is not None:
+            if x.interval.may_be_nan is not None:
+                return False
+            found = True
+    return found
