@@ -73,7 +73,7 @@ class Library:
 
     @property
     def architecture(self) -> str:
-        """The compiler's name of what it is compiled for."""
+        """The architecture by the compiler's name."""
         return f"dav-{self.target.architecture}"
 
 

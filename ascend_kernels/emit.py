@@ -35,7 +35,7 @@ from ascend_kernels.matrix import (
     Step,
 )
 from ascend_kernels.tiling_data import TILING_FIELDS
-from simulator.machine.cast_table import CAST_TABLE, CTRL_BITS, CTRL_INT, CastRow
+from simulator.machine.cast_table import CAST_TABLE, CTRL_BITS, CTRL_GLOBAL, CTRL_INT, CastRow
 from simulator.machine.isa import HardEvent, ScalarOp, SourceRounding
 from simulator.machine.vector_types import VECTOR_TYPES
 from simulator.numbers.convert import INF_NAN, SATURATE, SATURATE_KEEP_NAN, WRAP
@@ -193,12 +193,14 @@ def rows_header() -> str:
             for row in CAST_TABLE[target.family].values()
             if {row.src, row.dst} <= CPP_TYPES.keys()
         ]
+        has_own = str(CTRL_GLOBAL in CTRL_BITS.get(target.family, ())).lower()
         ub_bytes = max(chip.ub_bytes for chip in CHIPS.values() if chip.isa == target.family)
         parts += [
             f"#if PYPTO_CAST_ARCH == {target.architecture}",
             *macro("PYPTO_TWIN_CAST_ROWS", rows),
             "namespace pypto_twin {",
             f"constexpr uint32_t ub_bytes = {ub_bytes};",
+            f"constexpr bool has_own_saturation = {has_own};  // CTRL[{CTRL_GLOBAL}] is there",
             "}  // namespace pypto_twin",
             "#endif",
         ]

@@ -117,7 +117,7 @@ def _numbers(target: KernelTarget) -> dict[tuple[Format, Format, RoundMode | Non
 _API_MODES: Final[Mapping[str, Mapping[Pair, tuple[RoundMode, ...]]]] = {
     ASCEND_950: {(f.FP32, dst): (RoundMode.RINT,) for dst in (f.E4M3FN, f.E5M2)}
 }
-"""Where Cast of AscendC has fewer modes than the matrix offers.
+"""The modes of pairs for which Cast of AscendC has fewer than the matrix.
 
 Of 950 (CANN asc-devkit 82b89a15, Cast of dav_3510) every other mode ends in an assertion.
 """
@@ -170,7 +170,7 @@ SCALARS: Final = tuple((op, fmt) for op, formats in SCALAR_FORMATS.items() for f
 
 
 def target_of(family: str) -> KernelTarget:
-    """What the AscendC kernel is compiled for.
+    """An architecture that the AscendC kernel is compiled for.
 
     Raises:
         ValueError: the kernel has no instances for the family.

@@ -6,11 +6,12 @@ import itertools
 from collections.abc import Iterator
 from typing import Final
 
-from ascend_kernels.matrix import CastStep, Operand, Resolution, ScalarStep, Step
+from ascend_kernels.matrix import CastControls, CastStep, Operand, Resolution, ScalarStep, Step
 from tiling.loads import VectorKind, VectorStep, VectorWork
 from tiling.ub import ElementBits
 
 _BITWISE_BITS: Final = 16
+_DEFAULTS: Final = CastControls()
 
 
 def element_bits(resolution: Resolution) -> ElementBits:
@@ -25,8 +26,13 @@ def element_bits(resolution: Resolution) -> ElementBits:
     )
 
 
-def vector_work(resolution: Resolution) -> VectorWork:
-    """The steps of the vector unit on each part of a tile, in order."""
+def vector_work(resolution: Resolution, controls: CastControls = _DEFAULTS) -> VectorWork:
+    """The steps of the vector unit on each part of a tile, in order.
+
+    Args:
+        resolution: of the cast.
+        controls: the control bits, of which each that is not at its default is set once.
+    """
     steps = (
         vector_step
         for number, step in enumerate(resolution.steps)
@@ -40,7 +46,10 @@ def vector_work(resolution: Resolution) -> VectorWork:
         steps=tuple(steps),
         part_barriers=int(resolution.ends_on_scratch),
         part_scalars=sum(before != after for before, after in changes),
-        set_up_scalars=2 + any(cast.is_scaled for cast in resolution.casts),
+        set_up_scalars=2
+        + controls.fp8_nan
+        + (not controls.global_saturation)
+        + any(cast.is_scaled for cast in resolution.casts),
     )
 
 

@@ -363,7 +363,7 @@ def route_program(
 def route_estimate(program: TileProgram) -> CastEstimate:
     """The estimated cost of a program under the default cost set, with the range over all."""
     tiles = program.plan
-    work = vector_work(program.resolution)
+    work = vector_work(program.resolution, program.controls)
     job = Job(shape=tiles.shape, bits=tiles.bits, work=work, chip=tiles.chip)
     sets = COST_SETS.values()
     (estimate,) = estimates(job, as_tiles([tiles.tile_shape]), DEFAULT_COST_SET, sets)

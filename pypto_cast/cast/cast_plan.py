@@ -327,7 +327,7 @@ def _planned(asked: _Asked) -> CastPlan:
         element_bits(resolution),
         asked.chip,
         strict=asked.strict,
-        work=None if asked.tile_shape else vector_work(resolution),
+        work=None if asked.tile_shape else vector_work(resolution, asked.controls),
         is_scheduled=asked.is_scheduled,
     )
     program = lower(tiles, resolution, asked.controls)

@@ -12,8 +12,8 @@ from typing import Final
 
 import pypto_cast
 from ascend_kernels import build, npu
-from ascend_kernels.checks.check_runs import run_on_npu
 from ascend_kernels.checks.check_program import CHECKED_FAMILY
+from ascend_kernels.checks.check_runs import run_on_npu
 from ascend_kernels.npu import NpuError, RunMode
 from pypto_cast.cast.npu import run
 from pypto_cast.device.arithmetic_check import CheckOnDevice

@@ -236,7 +236,7 @@ def tune(
         resolution=resolution,
         shape=shape,
         bits=element_bits(resolution),
-        work=vector_work(resolution),
+        work=vector_work(resolution, current().controls),
         chip=planned_for,
     )
     result = tuner.tune(

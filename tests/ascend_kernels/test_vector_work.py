@@ -36,7 +36,7 @@ def test_it_is_what_the_program_does(case: Case) -> None:
     assert len(list(program.parts(0))) == 2
     assert program.plan.ub.has_one_pitch == (bits.src == bits.dst)
     part = tuple(program.part_instructions(program.plan.merged.tile(0), 0, reused=False))
-    work = vector_work(program.resolution)
+    work = vector_work(program.resolution, program.controls)
     assert work.steps == tuple(steps(part))
     assert work.part_barriers == barriers(program.instructions(0)) - 2 * barriers(part)
     assert work.part_scalars == sum(instruction.pipe is Pipe.S for instruction in part)

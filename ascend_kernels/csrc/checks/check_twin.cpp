@@ -20,9 +20,9 @@ constexpr Kernel kernels[] = {PYPTO_CHECK_INSTANCES(PYPTO_CHECK_ENTRY)};
 }  // namespace
 
 // Plays all cores of a launch. Returns 0, or 1 with the reason in `error`.
-extern "C" int pypto_check_run(uint64_t instance, const CheckTilingData* tiling, uint8_t* x,
-                               uint64_t x_bytes, uint8_t* y, uint64_t y_bytes, uint64_t cores,
-                               char* error, uint64_t error_bytes) {
+PYPTO_TWIN_EXPORT int pypto_check_run(uint64_t instance, const CheckTilingData* tiling, uint8_t* x,
+                                      uint64_t x_bytes, uint8_t* y, uint64_t y_bytes,
+                                      uint64_t cores, char* error, uint64_t error_bytes) {
     pypto_twin::VectorCore& core = pypto_twin::vector_core();
     try {
         pypto_twin::require(instance < std::size(kernels), "no such instance");

@@ -41,6 +41,7 @@ enum class Policy { INF_NAN, SATURATE, SATURATE_KEEP_NAN, WRAP };
     X(half, AscendC::int4b_t, 48, SATURATE, INF_NAN, false)
 namespace pypto_twin {
 constexpr uint32_t ub_bytes = 196608;
+constexpr bool has_own_saturation = false;  // CTRL[60] is there
 }  // namespace pypto_twin
 #endif
 #if PYPTO_CAST_ARCH == 3510
@@ -103,6 +104,7 @@ constexpr uint32_t ub_bytes = 196608;
     X(bfloat16_t, fp4x2_e1m2_t, -1, INF_NAN, INF_NAN, false)
 namespace pypto_twin {
 constexpr uint32_t ub_bytes = 253952;
+constexpr bool has_own_saturation = true;  // CTRL[60] is there
 }  // namespace pypto_twin
 #endif
 

@@ -56,12 +56,10 @@ struct PyptoTwinLaunch {
     uint64_t blocks;
 };
 
-#define EXPORT extern "C" __attribute__((visibility("default")))
-
 // Plays the cores from `first` up to `last` of a launch. `visit`, if any, is shown every
 // instruction. Returns 0, or 1 with the reason in `error`.
-EXPORT int pypto_twin_run(const PyptoTwinLaunch* launch, uint64_t first, uint64_t last,
-                          pypto_twin::Visit visit, char* error, uint64_t error_bytes) {
+PYPTO_TWIN_EXPORT int pypto_twin_run(const PyptoTwinLaunch* launch, uint64_t first, uint64_t last,
+                                     pypto_twin::Visit visit, char* error, uint64_t error_bytes) {
     const DefaultEnvironment environment;
     pypto_twin::VectorCore& core = pypto_twin::vector_core();
     try {
@@ -87,14 +85,14 @@ EXPORT int pypto_twin_run(const PyptoTwinLaunch* launch, uint64_t first, uint64_
 }
 
 // Packs codes, one in the low bits of each byte: the first of a pair becomes the low nibble.
-EXPORT void pypto_twin_pack(uint8_t* packed, const uint8_t* codes, uint64_t pairs) {
+PYPTO_TWIN_EXPORT void pypto_twin_pack(uint8_t* packed, const uint8_t* codes, uint64_t pairs) {
     PYPTO_TWIN_INDEPENDENT
     for (uint64_t i = 0; i < pairs; ++i) {
         packed[i] = static_cast<uint8_t>((codes[2 * i] & 15) | codes[2 * i + 1] << 4);
     }
 }
 
-EXPORT void pypto_twin_unpack(uint8_t* codes, const uint8_t* packed, uint64_t pairs) {
+PYPTO_TWIN_EXPORT void pypto_twin_unpack(uint8_t* codes, const uint8_t* packed, uint64_t pairs) {
     PYPTO_TWIN_INDEPENDENT
     for (uint64_t i = 0; i < pairs; ++i) {
         codes[2 * i] = packed[i] & 15;

@@ -13,6 +13,10 @@
 #include "cast_rows.h"
 #include "trace_numbers.h"
 
+// A function that Python calls. All else is hidden: the loader gives equal symbols of two libraries
+// one address, and each family has a library.
+#define PYPTO_TWIN_EXPORT extern "C" __attribute__((visibility("default")))
+
 namespace pypto_twin {
 
 constexpr uint32_t block_bytes = 32;
@@ -25,8 +29,8 @@ constexpr int ctrl_global = 60;
 
 // CTRL as kernels find it: the bits that every kernel sets are the other way than most casts need
 // them, the others at their defaults.
-constexpr uint64_t found_ctrl =
-    uint64_t{1} << ctrl_global | uint64_t{1} << 59 | uint64_t{1} << 56 | 8;
+constexpr uint64_t found_ctrl = uint64_t{has_own_saturation} << ctrl_global | uint64_t{1} << 59 |
+                                uint64_t{1} << 56 | 8;
 
 class Violation : public std::runtime_error {
   public:
@@ -82,7 +86,7 @@ class VectorCore {
 
     bool has(int bit) const { return ctrl >> bit & 1; }
     bool inf_nan() const { return has(48); }
-    bool is_global() const { return has(ctrl_global); }
+    bool is_global() const { return !has_own_saturation || has(ctrl_global); }
 
     void start() {
         ctrl = found_ctrl;
