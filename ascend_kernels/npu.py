@@ -19,7 +19,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from ascend_kernels.build import cached_library, root_cause, without_autoload
+from ascend_kernels.build import CAST_LIBRARY, cached_library, root_cause, without_autoload
 from ascend_kernels.instances import instance_number
 from ascend_kernels.program import TileProgram
 from ascend_kernels.tiling_data import tiling_words
@@ -208,14 +208,20 @@ def launch(x: Any, dtype: Any, program: TileProgram) -> Any:
         torch_npu, at once or when it synchronizes.
 
     Raises:
-        NpuError: there is no NPU or no library, or `x` is elsewhere or has another shape.
+        NpuError: there is no NPU or no library, the program is of another family than the library,
+            or `x` is elsewhere or has another shape.
         DeviceFault: the device is busy, out of memory or of another driver.
         ValueError: the device keeps `x` in a layout other than ND.
     """
     load()
     if x.device.type != "npu":
         raise NpuError(f"launch takes a tensor on npu, this one is on {x.device}: x.npu() moves it")
-    rule = program.resolution.rule
+    rule, target = program.resolution.rule, CAST_LIBRARY.target
+    if rule.family != target.family:  # its instances have other numbers
+        raise NpuError(
+            f"launch takes casts of {target.family}, which are in the library that it loads, and "
+            f"{rule} is of {rule.family}: run it with another engine"
+        )
     shape = held_shape(program.plan.shape, rule.src)
     if tuple(x.shape) != shape:
         raise NpuError(f"launch takes {rule.src} of shape {shape}, not {tuple(x.shape)}")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from support.environment.sources import ROOT
-from support.programs.twin_programs import CASES
+from support.programs.twin_programs import CASES, CASES_950
 
 import pypto_cast as pypto
 from ascend_kernels import build, instances, npu, tiling_data
@@ -266,6 +266,14 @@ def test_a_launch_of_another_shape(shape: tuple[int, ...], monkeypatch: pytest.M
     built_library()
     with pytest.raises(npu.NpuError, match=r"launch takes FP32 of shape \(100, 64\), not"):
         npu.launch(FakeTensor("npu", shape), "float16", program())
+    assert fake.calls == []
+
+
+def test_a_launch_of_a_family_that_the_library_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = install(monkeypatch, FakeTorch())
+    built_library()
+    with pytest.raises(npu.NpuError, match=r"launch takes casts of A2/A3, .* is of 950: run it"):
+        npu.launch(FakeTensor("npu"), "float16", CASES_950[0].program((100, 64), (8, 64)))
     assert fake.calls == []
 
 
