@@ -230,7 +230,7 @@ def trace_values(
     )
     steps = sorted(_way(held, index, events), key=lambda pair: pair[0])
     trace = ValueTrace(
-        output=held.elements(tuple((i, i + 1) for i in index)),
+        output=held.elements(_single(index)),
         steps=tuple(step for _, step in steps),
     )
     print(trace)
@@ -261,9 +261,7 @@ def _asked(element: Sequence[Any], shapes: dict[str, Index]) -> tuple[str, Index
 
 def _way(held: _Held, index: Index, events: Sequence[_Event]) -> Iterator[tuple[int, TracedStep]]:
     """The operations that an element came through, each once for the same elements."""
-    waiting: list[tuple[_Held, Spans, int]] = [
-        (held, tuple((i, i + 1) for i in index), len(events))
-    ]
+    waiting: list[tuple[_Held, Spans, int]] = [(held, _single(index), len(events))]
     seen: set[tuple[int, Spans]] = set()
     while waiting and len(seen) < _MOST:
         tensor, place, before = waiting.pop()
