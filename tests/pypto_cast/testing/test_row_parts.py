@@ -108,6 +108,27 @@ def first_round_apart(x: Open, y: Open) -> None:
             y[i * 4 : i * 4 + 4, :] = t * 3.0
 
 
+@pypto.frontend.jit
+def moved_by_its_rows(x: Fixed, y: Fixed) -> None:
+    pypto.set_vec_tile_shapes(4, COLS)
+    h = x * 2.0
+    first, second = (4, 0) if x.shape[0] == ROWS else (0, 4)
+    last = int(x.shape[0]) // 8 * 8
+    for i in range(0, last, 8):
+        y[i + first : i + first + 4, :] = h[i : i + 4, :]
+        y[i + second : i + second + 4, :] = h[i + 4 : i + 8, :]
+    if last < x.shape[0]:
+        y[last:, :] = h[last:, :]
+
+
+@pypto.frontend.jit
+def added_by_its_rows(x: Fixed, w: Row, y: Fixed) -> None:
+    pypto.set_vec_tile_shapes(4, COLS)
+    e = pypto.exp(x)
+    h = e * 2.0
+    y[:] = (h - e if x.shape[0] == ROWS else e - h) * w
+
+
 CUT = {"in_a_loop": in_a_loop, "at_once": at_once, "cast_twice": cast_twice, "column": column}
 REFUSED = {
     "rows that depend on each other": (down_the_rows, "all its rows depend on each other"),
@@ -115,6 +136,8 @@ REFUSED = {
     "rounds of a fixed number": (so_many_rounds, "has other tasks"),
     "the index of a round": (by_its_index, "is not planned"),
     "the number of rows": (by_its_rows, "has other tasks"),
+    "elements moved by the number of rows": (moved_by_its_rows, "has other tasks"),
+    "operands exchanged by it": (added_by_its_rows, "has other tasks"),
     "a round of its own": (first_round_apart, "has other tasks"),
 }
 
