@@ -65,6 +65,27 @@ def both(x: M, y: M, z: B):
     z[0:] = pypto.cast(x, pypto.DT_BF16, mode=pypto.CAST_TRUNC)
 """
 
+UNSET = """
+import pypto_cast as pypto
+
+M = pypto.Tensor[[8, 32], pypto.DT_FP32]
+
+@pypto.frontend.jit
+def scaled_by(x: M, w: M, y: M):
+    pypto.set_vec_tile_shapes(4, 16)
+    y[:] = x * w
+
+@pypto.frontend.jit
+def added_to(x: M, y: M):
+    pypto.set_vec_tile_shapes(4, 16)
+    y[:] = y + x
+
+@pypto.frontend.jit
+def upper(x: M, y: M):
+    pypto.set_vec_tile_shapes(4, 16)
+    y[:4] = x[:4] * 2.0
+"""
+
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
@@ -181,6 +202,43 @@ def test_what_cannot_be_judged(
     assert ran.code == 2
     assert found in ran.err
     assert len(ran.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("kernel", "name", "memory"),
+    [("scaled_by", "w", ()), ("scaled_by", "w", ("--memory", "1K")), ("added_to", "y", ())],
+    ids=["whole", "in parts", "an output"],
+)
+def test_inputs_that_are_missing_in_part(
+    kernel: str, name: str, memory: tuple[str, ...], command: Command, files: Path
+) -> None:
+    (files / "unset.py").write_text(UNSET)
+    words = ("--kernel", f"{files}/unset.py::{kernel}", "--inputs", files / "in.npz")
+    ran = command("judge", files / "right.npy", *words, *memory)
+    assert ran.code == 2
+    assert f"{name}, for which no array was given, is read at [0, 0]" in ran.err
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_elements_that_are_neither_given_nor_written_may_be_any(
+    command: Command, files: Path
+) -> None:
+    (files / "unset.py").write_text(UNSET)
+    with np.load(files / "in.npz") as held:
+        x = held["x"]
+    y = x * np.float32(2)
+    y[4:] = np.nan
+    np.save(files / "upper.npy", y)
+    words = ("--kernel", f"{files}/unset.py::upper", "--inputs")
+    assert command("judge", files / "upper.npy", *words, files / "in.npz").code == 0
+    document = command("certainty", f"{files}/unset.py::upper", "--inputs", files / "in.npz").out
+    assert "unwritten elements at unset.py:" in document
+    np.savez(files / "both.npz", x=x, y=np.zeros_like(x))
+    assert command("judge", files / "upper.npy", *words, files / "both.npz").code == 1
+    y[0, 0] += 1
+    np.save(files / "upper.npy", y)
+    ran = command("judge", files / "upper.npy", *words, files / "in.npz")
+    assert "y: 1 of 256 elements cannot come from a device" in ran.out
 
 
 def test_elements_outside_are_counted_by_tile_and_core(command: Command, files: Path) -> None:
