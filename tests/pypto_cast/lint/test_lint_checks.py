@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from pypto_cast.lint.checks import CHECKS
+from pypto_cast.lint.cpp_source import uses_in_cpp
 from pypto_cast.lint.dsl_casts import DSL_CASTS, others_round
 from pypto_cast.lint.lint_settings import LintSettings
 from pypto_cast.lint.linting import lint
+from pypto_cast.lint.tracked import Cast, Unnamed
 from simulator.numbers.rounding import RoundMode
 
 
@@ -357,3 +359,35 @@ def test_the_defaults_of_the_languages() -> None:
     assert all(row.to_float is RoundMode.RINT for row in DSL_CASTS.values())
     assert all(row.origin.text for row in DSL_CASTS.values())
     assert next(row.name for row in others_round(DSL_CASTS["pypto"])) == "AscendC"
+
+
+REGISTERS = """\
+constexpr AscendC::MicroAPI::CastTrait NAMED = {
+    AscendC::MicroAPI::RegLayout::ZERO, AscendC::MicroAPI::SatMode::NO_SAT,
+    AscendC::MicroAPI::MaskMergeMode::ZEROING, AscendC::RoundMode::CAST_RINT};
+static constexpr MicroAPI::CastTrait OPEN{MicroAPI::RegLayout::ZERO,
+    MicroAPI::SatMode::UNKNOWN, MicroAPI::MaskMergeMode::ZEROING, RoundMode::UNKNOWN};
+AscendC::MicroAPI::Cast<half, float, NAMED>(h, x, mask);
+AscendC::MicroAPI::Cast<int32_t, half, NAMED>(n, h, mask);
+MicroAPI::Cast<int32_t, float, OPEN>(n, x, mask);
+MicroAPI::Cast<int32_t, T, OPEN>(n, y, mask);
+MicroAPI::Cast<int32_t, float, ELSEWHERE>(n, x, mask);
+"""
+
+
+def test_the_traits_of_casts_of_registers(tmp_path: Path) -> None:
+    assert found(tmp_path, REGISTERS, ".cpp") == ["7 PC102", "8 PC101"]
+
+
+def test_a_trait_that_is_declared_twice(tmp_path: Path) -> None:
+    """The one before a cast counts; behind it only one that all agree on."""
+    trait = "CastTrait T = {RegLayout::ZERO, RoundMode::CAST_%s};\n"
+    call = "Cast<int32_t, float, T>(n, x, mask);\n"
+
+    def modes(text: str) -> list[object]:
+        return [use.mode for use in uses_in_cpp(text) if isinstance(use, Cast)]
+
+    floor, ceil = trait % "FLOOR", trait % "CEIL"
+    assert modes(floor + call + ceil + call) == [RoundMode.FLOOR, RoundMode.CEIL]
+    assert modes(call + floor + ceil) == [Unnamed.VARIABLE]
+    assert modes(call + floor + floor) == [RoundMode.FLOOR]
