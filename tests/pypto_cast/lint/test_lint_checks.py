@@ -391,3 +391,58 @@ def test_a_trait_that_is_declared_twice(tmp_path: Path) -> None:
     assert modes(floor + call + ceil + call) == [RoundMode.FLOOR, RoundMode.CEIL]
     assert modes(call + floor + ceil) == [Unnamed.VARIABLE]
     assert modes(call + floor + floor) == [RoundMode.FLOOR]
+
+
+HELPERS = """\
+import pypto
+
+@pypto.frontend.jit
+def kernel(x: pypto.Tensor([64, 512], pypto.DT_FP32), y: pypto.Tensor([64, 512], pypto.DT_INT8)):
+    h = to_half(x)
+    y[:] = to_byte(h)
+    s = added(h, keep=True)
+    s = added(x)
+    {more}
+
+def to_half(x):
+    return pypto.cast(x, pypto.DT_FP16, pypto.CAST_RINT)
+
+def to_byte(h):
+    return pypto.cast(h, pypto.DT_INT8, pypto.CAST_RINT, satmode=pypto.SaturationMode.ON)
+
+def added(h, keep=False):
+    return pypto.sum(h, -1, keep)
+
+def set_tiles():
+    pypto.set_vec_tile_shapes(64)
+
+def itself(x):
+    return itself(x + 1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "codes"),
+    [
+        ("pass", []),
+        ("set_tiles(); z = pypto.exp(x)", ["9 PC302"]),
+        ("z = itself(x)", []),
+        ("z = added(*[h])", []),
+        ("z = added(h, nothing=h)", []),
+        ("z = pypto.cast(to_half(x=x), pypto.DT_INT32, pypto.CAST_RINT)", ["9 PC102"]),
+    ],
+)
+def test_helpers_of_a_file_are_read_by_their_calls(
+    more: str, codes: list[str], tmp_path: Path
+) -> None:
+    """What they are given and give is known in each call; a finding in them is told once."""
+    always = ["15 PC102", "18 PC201"]
+    assert found(tmp_path, HELPERS.format(more=more)) == [*codes, *always]
+
+
+def test_helpers_that_call_the_next_one_twice(tmp_path: Path) -> None:
+    last = 60
+    text = "".join(f"def f{k}(x):\n    return f{k + 1}(f{k + 1}(x))\n" for k in range(last))
+    text += f"def f{last}(x):\n    return x\n"
+    text += "import pypto\nx = pypto.zeros([8, 512], pypto.DT_FP16)\ny = pypto.sum(f0(x), -1)\n"
+    assert found(tmp_path, text) == []
