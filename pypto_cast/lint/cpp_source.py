@@ -166,7 +166,7 @@ def _declarations(text: str) -> _Declarations[Format | None]:
 
 
 def _value_of(declared: _Declarations[_Value], name: str, position: int) -> _Value | None:
-    """What was declared last before a position; behind it, as in a class, if all agree."""
+    """The last declaration before a position; behind it, as in a class, one that all agree on."""
     known = declared.get(name, [])
     before = bisect.bisect_left(known, position, key=lambda each: each.start)
     if before:

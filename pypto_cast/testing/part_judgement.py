@@ -35,7 +35,7 @@ _ROWS_SHOWN: Final = 5
 _HYPOTHESES: Final = 8
 """Bounds of hypotheses that may be held at once: theirs is a part so many times smaller."""
 _OF_ARRAYS: Final = 10
-"""Times an argument: ends, causes, and what is held against a result, as written and supposed."""
+"""Times an argument: its ends, its causes and comparisons, as written and supposed."""
 _OF_RESULTS_BYTES: Final = 32
 """Of an element of a result inside the kernel, which a hypothesis may compute by itself."""
 

@@ -435,7 +435,7 @@ def itself(x):
 def test_helpers_of_a_file_are_read_by_their_calls(
     more: str, codes: list[str], tmp_path: Path
 ) -> None:
-    """What they are given and give is known in each call; a finding in them is told once."""
+    """Operands and results are known in each call; a finding in them is told once."""
     always = ["15 PC102", "18 PC201"]
     assert found(tmp_path, HELPERS.format(more=more)) == [*codes, *always]
 
