@@ -337,7 +337,8 @@ _FAKE_TEXTS: Final[Mapping[tuple[str, Format], str]] = {
 }
 _FAKE_SOURCES: Final[Mapping[str, str]] = {
     "reference": "FakeConvert-13, scale 1, no shift; core of openvino 2026.4.1, measured",
-    "plugin": "FakeConvert-13, scale 1, no shift; CPU plugin of openvino 2026.4.1, measured",
+    "plugin": "FakeConvert-13, scale 1, no shift; CPU plugin of openvino 2026.4.1 without "
+    "AVX512-FP16, measured",
     "rne": "FakeConvert-13, scale 1, no shift; FP8 Formats for Deep Learning",
 }
 
