@@ -356,6 +356,8 @@ def test_outputs_in_files_of_their_own(command: Command, files: Path) -> None:
     ran = command("judge", files / "y.npy", *words, *more)
     assert (ran.code, ran.err) == (0, "")
     assert "z: a device may give all 256 elements" in ran.out
+    ran = command("judge", files / "y.npy", *words)
+    assert (ran.code, "the kernel writes z too: give --output z=FILE" in ran.err) == (2, True)
     for wrong in ("z=", "z"):
         ran = command("judge", files / "y.npy", *words, "--output", wrong)
         assert ran.code == 2

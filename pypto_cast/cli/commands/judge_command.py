@@ -167,6 +167,7 @@ def run_judge(
             if given[0] is not None:
                 for key, path in more.items():
                     given[0] |= _by_output(dumped(path, named, extents), bounds, key)
+                _check_whole(given[0], bounds)
             told_runs = _tell_runs if pairs else None
             if in_parts is not None:
                 if reproduce is not None:
@@ -318,6 +319,16 @@ def _outputs_named(words: Iterable[str]) -> tuple[str | None, dict[str, Path]]:
         else:
             names.append(name)
     return (names[0] if names else None), more
+
+
+def _check_whole(given: Mapping[str, Any], bounds: Certainty) -> None:
+    """Raises ValueError: an output of the kernel is in no file."""
+    missing = [o.name for o in bounds.outputs if given.keys().isdisjoint((o.name, *o.aliases))]
+    if missing:
+        raise ValueError(
+            f"the kernel writes {', '.join(missing)} too: give --output {missing[0]}=FILE, or a "
+            ".npz with all outputs by their names"
+        )
 
 
 def _by_output(given: Given, bounds: Certainty, name: str | None) -> dict[str, Any]:
