@@ -71,7 +71,7 @@ REASONS: Final[Sequence[tuple[Verdict, str]]] = (
     (Verdict.ONLY_950, _OTHER_CHIP),
     (Verdict.ONLY_950, _SECOND_LANGUAGE),
     (Verdict.ONLY_950, r"upstream's \S+ is of the 950 alone"),
-    (Verdict.ONLY_950, r"cannot be 'DAV_3510'"),
+    (Verdict.ONLY_950, r"cannot be set to 'DAV_3510'"),
     (Verdict.ONLY_950, r"Float8_e8m0fnu"),
     (Verdict.ONLY_950, r"rounds FP32 operands, which A2/A3 does not"),
     (Verdict.INTERNALS, r"has no '[\w.]+': upstream's \S+ is a part of upstream's compiler"),

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.dtypes.data_types import DataType
+from pypto_cast.error import FeError, ParserError, error_of
 from pypto_cast.operations.lowering import (
     axis_of,
     check_copied_rows,
@@ -81,9 +82,11 @@ def reshape(
         raise TypeError(f"reshape: inplace must be True or False, not {inplace!r}")
     if inplace:
         if valid_shape is not None:
-            raise ValueError("reshape: upstream takes no valid_shape in place; leave one out")
+            text = "Reshape(Inplace=true) is not supported for tensors derived from dynamic view"
+            raise error_of(FeError, ValueError, f"{text}, as a valid_shape is; leave one out")
         if isinstance(shape, (list, tuple)):
             shape = [int(s) if isinstance(s, RuntimeScalar) else s for s in shape]
+    _check_ints("reshape", shape)
     x = check_tensor("reshape", input, in_gm=inplace)
     before, held = tuple(map(int, x.shape)), tuple(x.valid_shape)
     after = _reshaped("reshape", before, shape)
@@ -115,14 +118,16 @@ def reshape(
     return spread_out.partly_uninitialized(unknown)
 
 
-def _reshaped(name: str, before: Shape, shape: object) -> Shape:
+def _check_ints(name: str, shape: object) -> None:
     if not isinstance(shape, (list, tuple)) or not shape:
         raise TypeError(f"{name} takes a shape of ints, not {shape!r}")
     if any(isinstance(s, (RuntimeScalar, bool)) or not hasattr(s, "__index__") for s in shape):
-        raise TypeError(
-            f"{name} takes plain ints, none that depends on a loop or a dynamic dimension; "
-            f"got {list(shape)}"
-        )
+        text = f"{name}() requires integer shape when using non-inplace reshape: plain ints, none "
+        text += f"that depends on a loop or a dynamic dimension; got {list(shape)}"
+        raise error_of(ParserError, TypeError, text)
+
+
+def _reshaped(name: str, before: Shape, shape: Sequence[int]) -> Shape:
     entries = list(map(operator.index, shape))
     count = math.prod(before)
     if entries.count(-1) == 1:
