@@ -502,7 +502,8 @@ class Kernel:
 
     def _tolerate_statements(self, loops_at: frozenset[Place] = frozenset()) -> None:
         """Warn of statements that upstream refuses, once a run; see `refused_statements`."""
-        name, strict, parser = self._signature.kernel, current().strict, current().release
+        name, strict = self._signature.kernel, current().strict
+        parser: str = current().release
         if parser == "head" and self.options.new_ir is False:
             parser = BEFORE_NEW_IR
         for place, reason, parsers in self._refused_statements(loops_at):

@@ -155,6 +155,11 @@ class Builder:
         elif name == "abs" or (name == "mul" and self._is_square):
             kind = "abs" if name == "abs" else "square"
             low, high = (node(f"{kind}_{end}", given[0].low, given[0].high) for end in _ENDS)
+        elif name == "mul" and (number := self._number_beside(0)) is not None:
+            a, b = given
+            low, high = (node(name, end, b.values) for end in (a.low, a.high))
+            if math.copysign(1.0, number) < 0:
+                low, high = high, low
         elif name in _CORNERS:
             a, b = given
             low, high = (
@@ -187,6 +192,8 @@ class Builder:
                 if not self._is_checked("check_normal_ends", x.low, x.high):
                     self._check("check_normal", x.low, x.high)
         if added.choices is None:
+            if name in ("add", "sub"):
+                self._drop_check_of_product()
             ends = [end for x in given for end in (x.low, x.high)]
             self._check(f"check_ends{len(given)}", low, high, *ends)
             cause = self._cause(low, high, added.width, added.cause)
@@ -314,6 +321,31 @@ class Builder:
         dtype: np.dtype[np.generic] = FP32.dtype,
     ) -> Node:
         return Node(self._executor, name, operands, shape, dtype, threads=self._threads)
+
+    def _number_beside(self, place: int) -> float | None:
+        """The one finite number that stands beside an open operand; None where none does."""
+        if len(self._operands) != 2 or self._is_kept or self._operands[place].is_exact:
+            return None
+        beside = self._operands[1 - place].values
+        if not isinstance(beside, np.ndarray) or beside.size != 1:
+            return None
+        number = float(beside.flat[0])
+        return number if math.isfinite(number) else None
+
+    def _drop_check_of_product(self) -> None:
+        """Leave the check of a product to that of its sum with a number, which finds the same.
+
+        Ends that are not finite stay so in the sum. NaN at both ends is the same there too, and
+        that of the product: of factors that are checked only infinity times zero makes it.
+        """
+        for place, x in enumerate(self._operands):
+            is_product = isinstance(x.values, Node) and x.values.opcode == self._opcode("mul")
+            if is_product and x.checks and self._number_beside(place) is not None:
+                if x.checks[-1].opcode == self._opcode("check_ends2"):
+                    self._checks.remove(x.checks[-1])
+
+    def _opcode(self, name: str) -> int:
+        return self._executor.opcodes[name]
 
     def _scales(self) -> bool:
         """True if one factor is a power of two, 1 or greater: where no product overflows, which is

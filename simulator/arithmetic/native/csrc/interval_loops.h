@@ -199,8 +199,9 @@ void each_dense(F f, char* out, const char* const* in, unsigned repeated, int64_
     }
 DENSE(square_low, float, float, float) DENSE(square_high, float, float, float)
 DENSE(abs_low, float, float, float) DENSE(abs_high, float, float, float)
-// Where the factor [c, d] has one sign, that tells the ends: one product in place of four. A NaN
-// shows all the same, in one end or in both.
+// Where the factor [c, d] has one sign, that tells the ends: one product in place of four, and the
+// same one for all elements that have the first one's signs. A NaN shows all the same, in one end or
+// in both.
 INLINE float product_low_by_sign(float a, float b, float c, float d) {
     const float end = is_negative(c) ? b : a;
     return unified(end * (is_negative(end) ? d : c));
@@ -209,7 +210,7 @@ INLINE float product_high_by_sign(float a, float b, float c, float d) {
     const float end = is_negative(c) ? a : b;
     return unified(end * (is_negative(end) ? c : d));
 }
-template <class BySign, class Any>
+template <bool IS_LOW, class BySign, class Any>
 INLINE void products(BySign by_sign, Any any, char* out, const char* const* in, unsigned repeated,
                      int64_t elems) {
     const Dense<float> a(in[0], repeated & 1), b(in[1], repeated >> 1 & 1);
@@ -218,6 +219,16 @@ INLINE void products(BySign by_sign, Any any, char* out, const char* const* in, 
         float* o = reinterpret_cast<float*>(out) + start;
         const float *w = a.from(start), *x = b.from(start), *y = c.from(start), *z = d.from(start);
         const int64_t count = std::min(CHUNK, elems - start);
+        const uint32_t falls = code_of(y[0]);
+        const float* end = (falls >> 31) == IS_LOW ? x : w;
+        const uint32_t sign = code_of(end[0]);
+        const float* factor = (sign >> 31) == IS_LOW ? z : y;
+        uint32_t differs = 0;
+        EACH for (int64_t i = 0; i < count; ++i) {
+            differs |= (code_of(y[i]) ^ falls) | (code_of(z[i]) ^ falls) | (code_of(end[i]) ^ sign);
+            o[i] = mul(end[i], factor[i]);
+        }
+        if (!(differs >> 31)) continue;
         uint32_t first = 0, second = 0;
         EACH for (int64_t i = 0; i < count; ++i) {
             first |= code_of(w[i]) ^ code_of(x[i]);
@@ -232,12 +243,12 @@ INLINE void products(BySign by_sign, Any any, char* out, const char* const* in, 
         }
     }
 }
-#define PRODUCTS(name)                                                                     \
+#define PRODUCTS(name, is_low)                                                             \
     void loop_##name(char* out, const char* const* in, unsigned repeated, int64_t elems) { \
-        products([](auto... x) { return name##_by_sign(x...); },                           \
-                 [](auto... x) { return name(x...); }, out, in, repeated, elems);          \
+        products<is_low>([](auto... x) { return name##_by_sign(x...); },                   \
+                         [](auto... x) { return name(x...); }, out, in, repeated, elems);  \
     }
-PRODUCTS(product_low) PRODUCTS(product_high)
+PRODUCTS(product_low, true) PRODUCTS(product_high, false)
 DENSE(quotient_low, float, float, float, float, float)
 DENSE(quotient_high, float, float, float, float, float)
 WIDENED(lower, 3, float, float, float, float) WIDENED(higher, 3, float, float, float, float)
