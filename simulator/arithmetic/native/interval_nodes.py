@@ -396,18 +396,26 @@ class Builder:
         mine = np.array([own], _CAUSE)
         if not sources:
             return mine
-        if len(sources) == 1 and not width:
+        if not width and all(x.cause is sources[0].cause for x in sources):
             assert sources[0].cause is not None
             return sources[0].cause
         if not self._is_kept:
-            parts = [*(x.cause for x in sources), *([mine] if width else [])]
-            single = [x for x in parts if isinstance(x, np.ndarray) and x.shape == (1,)]
-            if len(single) == len(parts) and len({int(x[0]) for x in single}) == 1:
+            causes = [*(x.cause for x in sources), *([mine] if width else [])]
+            single = [x for x in causes if isinstance(x, np.ndarray) and x.shape == (1,)]
+            if len(single) == len(causes) and len({int(x[0]) for x in single}) == 1:
                 return single[0]
         node = functools.partial(self._node, shape=low.shape)
-        claims: list[Part] = [self._claim(x, x.cause) for x in sources if x.cause is not None]
+        parts = [y for x in sources if x.cause is not None for y in (x.low, x.high, x.cause)]
+        are_fp32 = all(x.dtype == FP32.dtype for x in (low, *(each.low for each in sources)))
+        own_claim = np.array([width << 32 | 0xFFFF - own], _CLAIM)
+        if len(sources) == 1 and are_fp32:
+            return node("cause_beside", *parts, own_claim, low, high, dtype=_CAUSE)
+        if len(sources) == 2 and are_fp32:
+            claims: list[Part] = [node("claims", *parts, dtype=_CLAIM)]
+        else:
+            claims = [self._claim(x, x.cause) for x in sources if x.cause is not None]
         if width:
-            claims.append(np.array([width << 32 | 0xFFFF - own], _CLAIM))
+            claims.append(own_claim)
         whole = claims[0]
         for each in claims[1:]:
             whole = node("stronger", whole, each, dtype=_CLAIM)

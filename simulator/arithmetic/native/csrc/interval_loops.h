@@ -151,6 +151,14 @@ INLINE uint16_t cause_of(uint64_t claim, uint32_t low, uint32_t high) {
     const uint16_t cause = static_cast<uint16_t>(0xFFFFu - (claim & 0xFFFF));
     return low == high ? 0 : cause;
 }
+// As `stronger` of two claims, and `cause_of` the stronger of one and of the operation's own.
+INLINE uint64_t claims(float a, float b, uint16_t cause, float c, float d, uint16_t other) {
+    return stronger(claim(a, b, cause), claim(c, d, other));
+}
+INLINE uint16_t cause_beside(float a, float b, uint16_t cause, uint64_t own, uint32_t low,
+                             uint32_t high) {
+    return cause_of(stronger(claim(a, b, cause), own), low, high);
+}
 INLINE uint16_t cause_of8(uint64_t claim, uint8_t low, uint8_t high) {
     const uint16_t cause = static_cast<uint16_t>(0xFFFFu - (claim & 0xFFFF));
     return low == high ? 0 : cause;
@@ -262,7 +270,10 @@ DENSE(choices_of, uint16_t, uint32_t, uint32_t, uint32_t, uint32_t, uint16_t)
 DENSE(all_choices, uint16_t, uint16_t, uint16_t)
 DENSE(choices_if_open, uint16_t, uint16_t, uint32_t, uint32_t)
 DENSE(choices_if_open16, uint16_t, uint16_t, uint16_t, uint16_t)
-DENSE(claim, uint64_t, float, float, uint16_t) DENSE(stronger, uint64_t, uint64_t, uint64_t)
+DENSE(claim, uint64_t, float, float, uint16_t)
+DENSE(claims, uint64_t, float, float, uint16_t, float, float, uint16_t)
+DENSE(cause_beside, uint16_t, float, float, uint16_t, uint64_t, uint32_t, uint32_t)
+DENSE(stronger, uint64_t, uint64_t, uint64_t)
 DENSE(cause_of, uint16_t, uint64_t, uint32_t, uint32_t)
 DENSE(eq_low, uint8_t, float, float, float, float) DENSE(eq_high, uint8_t, float, float, float, float)
 DENSE(ne_low, uint8_t, float, float, float, float) DENSE(ne_high, uint8_t, float, float, float, float)
