@@ -178,9 +178,9 @@ def tried(root: Path, file: Path, seconds: int = _SECONDS) -> Result:
     if "pypto_pro" in file.parts:  # its modules are not looked for here
         return judged(str(file), Outcomes(raised={"": _SECOND_LANGUAGE}))
     found = _in_process(root, file, seconds)
-    if any(_reason(text)[0] is Verdict.FAILS for text in found.raised.values()):
-        if not _is_example(file):
-            found = found.with_strict(_in_process(root, file, seconds, "--pypto-strict"))
+    fails = any(_reason(text)[0] is Verdict.FAILS for text in found.raised.values())
+    if fails and not _is_example(file):
+        found = found.with_strict(_in_process(root, file, seconds, "--pypto-strict"))
     return judged(str(file), found)
 
 

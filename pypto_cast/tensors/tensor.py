@@ -238,9 +238,9 @@ class Tensor(Storage, Operators):
         shape = [rows if a in self._dynamic else length for a, length in enumerate(self._shape)]
         offsets = [f"i * {rows}" if a == axis else "0" for a in range(self.dim)]
         tolerate(
-            f"{refusal}: dimension {axis} of {self._label()} is DYNAMIC, and upstream takes no such "
-            "operand; compute on views in a loop, as in `for i in "
-            f"pypto.loop({name}.shape[{axis}] // {rows}): part = pypto.view({name}, [{', '.join(map(str, shape))}], "
+            f"{refusal}: dimension {axis} of {self._label()} is DYNAMIC; compute on views in a "
+            f"loop, as in `for i in pypto.loop({name}.shape[{axis}] // {rows}): "
+            f"part = pypto.view({name}, [{', '.join(map(str, shape))}], "
             f"[{', '.join(offsets)}])`, and assemble the results",
             strict=current().strict,
             category=DynamicOperandWarning,
