@@ -338,14 +338,12 @@ class Builder:
         Ends that are not finite stay so in the sum. NaN at both ends is the same there too, and
         that of the product: of factors that are checked only infinity times zero makes it.
         """
+        codes = self._executor.opcodes["mul"], self._executor.opcodes["check_ends2"]
         for place, x in enumerate(self._operands):
-            is_product = isinstance(x.values, Node) and x.values.opcode == self._opcode("mul")
-            if is_product and x.checks and self._number_beside(place) is not None:
-                if x.checks[-1].opcode == self._opcode("check_ends2"):
+            if isinstance(x.values, Node) and x.checks:
+                is_product = (x.values.opcode, x.checks[-1].opcode) == codes
+                if is_product and self._number_beside(place) is not None:
                     self._checks.remove(x.checks[-1])
-
-    def _opcode(self, name: str) -> int:
-        return self._executor.opcodes[name]
 
     def _scales(self) -> bool:
         """True if one factor is a power of two, 1 or greater: where no product overflows, which is
