@@ -25,7 +25,6 @@ from pypto_cast.kernel.choices import (
 )
 from pypto_cast.kernel.kernel_source import (
     BEFORE_NEW_IR,
-    Parsers,
     Signature,
     inner,
     outermost,
@@ -119,7 +118,6 @@ class Kernel:
         self._hints = {name: hint for name, hint in jit_options.hints.items() if hint is not None}
         self._function = function
         self._signature = signature_of(function, names)
-        self._refused: dict[frozenset[Place], tuple[tuple[Place, str, Parsers], ...]] = {}
 
     @recording.replayable
     def __call__(self, *arguments: Any, **named: Any) -> None:
@@ -475,13 +473,6 @@ class Kernel:
         tensors = ", ".join(f"{name}: {a}" for name, a in self._signature.tensors.items())
         return f"<kernel {self._signature.kernel}({tensors})>"
 
-    def _refused_statements(
-        self, loops_at: frozenset[Place]
-    ) -> tuple[tuple[Place, str, Parsers], ...]:
-        if loops_at not in self._refused:
-            self._refused[loops_at] = refused_statements(self._function, loops_at)
-        return self._refused[loops_at]
-
     @functools.cached_property
     def _reassigned(self) -> tuple[str, Place] | None:
         return reassigned(self._function, self._signature.tensors)
@@ -506,7 +497,7 @@ class Kernel:
         parser: str = current().release
         if parser == "head" and self.options.new_ir is False:
             parser = BEFORE_NEW_IR
-        for place, reason, parsers in self._refused_statements(loops_at):
+        for place, reason, parsers in refused_statements(self._function, loops_at):
             if parser in parsers:
                 with asked_at(place):
                     tolerate(f"{name}: {reason}", strict=strict, family=ParserError)

@@ -178,8 +178,9 @@ _PARSERS: Final[Mapping[str, AbstractSet[str]]] = {
 Parsers = frozenset[str]
 
 
+@functools.lru_cache(maxsize=128)
 def refused_statements(
-    function: Callable[..., Any], loops_at: Collection[Place] = ()
+    function: Callable[..., Any], loops_at: frozenset[Place] = frozenset()
 ) -> tuple[tuple[Place, str, Parsers], ...]:
     """The statements of a function that upstream refuses in a kernel.
 
