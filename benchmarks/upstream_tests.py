@@ -264,7 +264,7 @@ def _example(file: Path) -> Outcomes | None:
     """Run an example; None if it failed, and why is on stderr."""
     main = importlib.import_module("pypto_cast.cli.main")
     try:
-        code: Any = main.main(["run", "--npu-on-cpu", str(file)])
+        code: Any = main.main(["run", "--npu-on-cpu", "--timelines", "output", str(file)])
     except SystemExit as ended:
         code = ended.code
     except BaseException:
@@ -283,10 +283,11 @@ those that fail some under `--pypto-strict`, as they expect what upstream refuse
 the files of the two phone chips skip all cases but one. Tests that upstream's conftest
 selects for the 950 alone count as asking for it. `ffn_module.py` draws without a seed, and its
 tolerance of 0.003 is less than one place of BF16: 7 of 20 runs agreed on 2026-11-27, in the others
-some elements are one place off, beside sums that torch adds in another order. `cost_model.py` reads
-files that upstream's simulator writes. `test_tensor_view.py` and `test_tensor_setitem.py` reach out
-of their tensors in iterations that upstream, which records a body once, never runs; of
-`test_config_options_type_error.py` all but one test match the words of upstream's own checks.
+some elements are one place off, beside sums that torch adds in another order. Examples run with
+`--timelines output`, which writes the file that `cost_model.py` reads. `test_tensor_view.py` and
+`test_tensor_setitem.py` reach out of their tensors in iterations that upstream, which records a
+body once, never runs; of `test_config_options_type_error.py` all but one test match the 
+words of upstream's own checks.
 """
 
 
