@@ -286,8 +286,7 @@ tolerance of 0.003 is less than one place of BF16: 7 of 20 runs agreed on 2026-1
 some elements are one place off, beside sums that torch adds in another order. Examples run with
 `--timelines output`, which writes the file that `cost_model.py` reads. `test_tensor_view.py` and
 `test_tensor_setitem.py` reach out of their tensors in iterations that upstream, which records a
-body once, never runs; of `test_config_options_type_error.py` all but one test match the 
-words of upstream's own checks.
+body once, never runs; `test_config_options_type_error.py` matches the words of upstream's checks.
 """
 
 
