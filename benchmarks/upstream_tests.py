@@ -104,7 +104,7 @@ class Result:
 
 @dataclass(slots=True, kw_only=True)
 class Outcomes:
-    """What became of the tests of a file: those that passed, those skipped, and errors by test."""
+    """The tests of a file: those that passed, those skipped, and errors by test."""
 
     passed: set[str] = field(default_factory=set)
     skipped: int = 0
