@@ -406,12 +406,14 @@ class Builder:
         parts = [y for x in sources if x.cause is not None for y in (x.low, x.high, x.cause)]
         are_fp32 = all(x.dtype == FP32.dtype for x in (low, *(each.low for each in sources)))
         own_claim = np.array([width << 32 | 0xFFFF - own], _CLAIM)
-        if len(sources) == 1 and are_fp32:
-            return node("cause_beside", *parts, own_claim, low, high, dtype=_CAUSE)
-        if len(sources) == 2 and are_fp32:
-            claims: list[Part] = [node("claims", *parts, dtype=_CLAIM)]
-        else:
-            claims = [self._claim(x, x.cause) for x in sources if x.cause is not None]
+        if are_fp32 and len(sources) == 1:
+            return node("cause_beside", *parts, own_claim, dtype=_CAUSE)
+        if are_fp32 and len(sources) == 2:
+            if not width:
+                return node("cause_between", *parts, dtype=_CAUSE)
+            both = node("claims", *parts, dtype=_CLAIM)
+            return node("cause_with", both, own_claim, dtype=_CAUSE)
+        claims: list[Part] = [self._claim(x, x.cause) for x in sources if x.cause is not None]
         if width:
             claims.append(own_claim)
         whole = claims[0]

@@ -151,13 +151,18 @@ INLINE uint16_t cause_of(uint64_t claim, uint32_t low, uint32_t high) {
     const uint16_t cause = static_cast<uint16_t>(0xFFFFu - (claim & 0xFFFF));
     return low == high ? 0 : cause;
 }
-// As `stronger` of two claims, and `cause_of` the stronger of one and of the operation's own.
+INLINE uint16_t named_by(uint64_t claim) { return 0xFFFFu - (claim & 0xFFFF); }
+// The stronger of two claims; the cause that it names, also beside the operation's own claim. Where a
+// result is certain its cause is any.
 INLINE uint64_t claims(float a, float b, uint16_t cause, float c, float d, uint16_t other) {
     return stronger(claim(a, b, cause), claim(c, d, other));
 }
-INLINE uint16_t cause_beside(float a, float b, uint16_t cause, uint64_t own, uint32_t low,
-                             uint32_t high) {
-    return cause_of(stronger(claim(a, b, cause), own), low, high);
+INLINE uint16_t cause_between(float a, float b, uint16_t cause, float c, float d, uint16_t other) {
+    return named_by(claims(a, b, cause, c, d, other));
+}
+INLINE uint16_t cause_with(uint64_t claim, uint64_t own) { return named_by(stronger(claim, own)); }
+INLINE uint16_t cause_beside(float a, float b, uint16_t cause, uint64_t own) {
+    return cause_with(claim(a, b, cause), own);
 }
 INLINE uint16_t cause_of8(uint64_t claim, uint8_t low, uint8_t high) {
     const uint16_t cause = static_cast<uint16_t>(0xFFFFu - (claim & 0xFFFF));
@@ -272,7 +277,9 @@ DENSE(choices_if_open, uint16_t, uint16_t, uint32_t, uint32_t)
 DENSE(choices_if_open16, uint16_t, uint16_t, uint16_t, uint16_t)
 DENSE(claim, uint64_t, float, float, uint16_t)
 DENSE(claims, uint64_t, float, float, uint16_t, float, float, uint16_t)
-DENSE(cause_beside, uint16_t, float, float, uint16_t, uint64_t, uint32_t, uint32_t)
+DENSE(cause_between, uint16_t, float, float, uint16_t, float, float, uint16_t)
+DENSE(cause_beside, uint16_t, float, float, uint16_t, uint64_t)
+DENSE(cause_with, uint16_t, uint64_t, uint64_t)
 DENSE(stronger, uint64_t, uint64_t, uint64_t)
 DENSE(cause_of, uint16_t, uint64_t, uint32_t, uint32_t)
 DENSE(eq_low, uint8_t, float, float, float, float) DENSE(eq_high, uint8_t, float, float, float, float)
