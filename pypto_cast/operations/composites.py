@@ -396,6 +396,8 @@ def var(
         ValueError: a dimension that is not there, or twice.
     """
     x = check_operand("var", input)
+    if not isinstance(dim, int | list | tuple | None):
+        raise TypeError(f"var: dim must be an int, several or None, not {dim!r}")
     given = [dim] if isinstance(dim, int) else list(dim or range(x.dim))
     axes = sorted(axis_of("var", each, x.dim) for each in given)
     if len(set(axes)) < len(axes):

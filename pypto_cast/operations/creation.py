@@ -117,6 +117,8 @@ def arange(*bounds: Number) -> Tensor:
     ):
         raise TypeError(f"arange takes (stop), (start, stop) or (start, stop, step), not {bounds}")
     bounds = tuple(b if isinstance(b, float) else int(b) for b in bounds)
+    if not all(map(math.isfinite, bounds)):
+        raise ValueError(f"arange takes finite bounds, not {bounds}")
     start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
     dtype = DataType.DT_FP32 if any(isinstance(b, float) for b in bounds) else DataType.DT_INT32
     if math.fabs(step) < _LEAST_STEP:

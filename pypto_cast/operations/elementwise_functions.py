@@ -589,8 +589,8 @@ def where(
         raise error_of(PyptoError, TypeError, text)
     if mixes and not of_release("where", known[0], getattr, "selects_floats"):
         tolerate(
-            f"where: {current().followed_release} takes no Python float beside {known[0]}; "
-            f"pypto.Element(pypto.{known[0].name}, value) does",
+            f"where: data type inconsistent, {current().followed_release} takes no Python float "
+            f"beside {known[0]}; pypto.Element(pypto.{known[0].name}, value) does",
             strict=current().strict,
         )
     constants = [x if isinstance(x, Tensor) else converted("where", x, known[0]) for x in branches]

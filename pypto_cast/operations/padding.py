@@ -145,6 +145,8 @@ def one_hot(input: Tensor, num_classes: int) -> Tensor:
         TileShapeError: a tile that does not hold all classes, or is beyond UB.
     """
     x = index_tensor("one_hot", input)
+    if not hasattr(num_classes, "__index__"):
+        raise TypeError(f"one_hot: the number of classes is an int, not {num_classes!r}")
     count = operator.index(num_classes)
     if count < 1:
         raise ValueError(f"one_hot: the number of classes is 1 or more, not {num_classes}")

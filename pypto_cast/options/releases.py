@@ -49,6 +49,7 @@ class Release:
         index_adds_in_gm: `index_add` adds to memory; where not, in UB.
         quantises_products: `matmul` gives INT8 under a scale.
         selects_floats: `where` takes a Python float beside a tensor of another dtype than FP32.
+        assembles_dynamic: `assemble` takes a tensor with a dynamic dimension.
     """
 
     name: ReleaseName
@@ -70,6 +71,7 @@ class Release:
     index_adds_in_gm: bool
     quantises_products: bool
     selects_floats: bool
+    assembles_dynamic: bool
 
     def offers(self, operation: str, dtype: DataType, listed: bool) -> bool:
         """True if an operation accepts a dtype, given that its row lists it or not."""
@@ -103,6 +105,7 @@ RELEASES: Final[Mapping[ReleaseName, Release]] = MappingProxyType(
                 index_adds_in_gm=False,  # tileop/vector/indexadd.h
                 quantises_products=False,  # cube_operation_impl.cpp, CheckFixpipeParam
                 selects_floats=True,  # python/pypto/op/other.py
+                assembles_dynamic=True,  # operation_impl.cpp, Assemble
             ),
             Release(
                 name="head",
@@ -118,6 +121,7 @@ RELEASES: Final[Mapping[ReleaseName, Release]] = MappingProxyType(
                 index_adds_in_gm=True,  # tileop/vector/indexadd.h, TIndexAdd
                 quantises_products=True,  # cube_operation_impl.cpp, CheckFixpipeParam
                 selects_floats=False,  # python/pypto/op/other.py:50
+                assembles_dynamic=False,  # operation_impl.cpp:1521
             ),
         )
     }

@@ -98,6 +98,25 @@ def test_arguments_names_and_neighbours_are_the_programs(command: Command, tmp_p
     del sys.modules["neighbour_of_the_program"]
 
 
+def test_timelines_are_written_where_upstream_writes_them(command: Command, tmp_path: Path) -> None:
+    unplanned = """
+@pypto.frontend.jit
+def unplanned(x: pypto.Tensor([], pypto.DT_FP32), out: pypto.Tensor([], pypto.DT_FP32)):
+    pypto.set_vec_tile_shapes(4, 16)
+    out[:] = pypto.where(x > 0.0, 1.0, 0.0)
+
+unplanned(np.ones((4, 16), np.float32), np.ones((4, 16), np.float32))
+"""
+    folder = tmp_path / "output"
+    ran = command("run", "--timelines", folder, program(tmp_path, HEAD + NUMPY + NUMPY + unplanned))
+    assert ran.code == 0, ran.err
+    (of_halved,) = (path for path in folder.iterdir() if f"_{os.getpid()}_" in path.name)
+    assert of_halved.name.endswith("_halved")
+    trace = json.loads((of_halved / "CostModelSimulationOutput/merged_swimlane.json").read_text())
+    assert {"COPY_IN", "CAST", "COPY_OUT"} <= {each["name"] for each in trace["traceEvents"]}
+    assert ran.err.count("unplanned has no timeline: ") == 1
+
+
 @pytest.mark.parametrize(
     ("ending", "code", "said"),
     [("sys.exit(3)", 3, ""), ("sys.exit()", 0, ""), ("sys.exit('no')", 1, "no\n")],

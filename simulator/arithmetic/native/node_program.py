@@ -274,7 +274,7 @@ class _Program:
     def __init__(self, roots: Sequence[Node], memory: Mapping[int, Array]) -> None:
         self._nodes: list[Node] = []
         self._operands: dict[int, tuple[Node | Array, ...]] = {}
-        for node in roots:
+        for node in sorted(roots, key=lambda x: not x.checks):  # ends go as soon as they are seen
             self._collect(node)
         if not self._nodes:
             return

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -16,7 +17,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import pypto_cast as pypto
-from simulator.arithmetic import total_order
+from simulator.arithmetic import special_steps, total_order
 from simulator.numbers.formats import FP32
 
 Array = np.ndarray[Any, Any]
@@ -350,3 +351,22 @@ def test_a_magnitude_takes_the_sign_of_another(dtype: Any, release: str) -> None
     enclosure = found.enclosure()
     assert enclosure is not None
     assert enclosure.certain().all()
+
+
+@pytest.mark.parametrize("name", sorted({*special_steps.OF_ONE, *special_steps.OF_TWO} - {"lrelu"}))
+def test_what_is_open_names_the_line_of_the_kernel(name: str) -> None:
+    @pypto.jit
+    def kernel(
+        x: pypto.Tensor[[8, 64], pypto.DT_FP32],
+        y: pypto.Tensor[[8, 64], pypto.DT_FP32],
+        out: pypto.Tensor[[8, 64], pypto.DT_FP32],
+    ) -> None:
+        operands = (x, y) if name in special_steps.OF_TWO else (x,)
+        found = getattr(pypto, name)(*operands)
+        out[:] = pypto.where(found, 1.0, 0.0) if found.dtype is pypto.DT_BOOL else found
+
+    x = np.random.default_rng(1).uniform(0.05, 0.95, (8, 64)).astype(F)
+    lines = str(kernel.certainty(x, x.T.copy().reshape(8, 64), np.zeros_like(x))).splitlines()
+    line = kernel.__wrapped__.__code__.co_firstlineno + 7
+    left = [each for each in lines if "left open by" in each]
+    assert all(each.endswith(f" at {Path(__file__).name}:{line}") for each in left), left

@@ -18,7 +18,7 @@
 
 namespace {
 
-constexpr int64_t BLOCK_ELEMS = 4096;
+constexpr int64_t BLOCK_ELEMS = 2048;
 constexpr int64_t LINE_BYTES = 64;
 constexpr int64_t SLACK_ELEMS = 64;
 constexpr int MAX_STEPS = 512, MAX_BUFFERS = 1024;
