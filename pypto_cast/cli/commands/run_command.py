@@ -15,7 +15,14 @@ from typing import Annotated, Final
 
 import typer
 
-from pypto_cast.cli.app import Facts, NpuOnCpu, ReplaceInstalled
+from pypto_cast.cli.app import (
+    ChipName,
+    Facts,
+    NpuOnCpu,
+    Readings,
+    ReplaceInstalled,
+    readings_named,
+)
 from pypto_cast.kernel.operation_dump import dumping
 from pypto_cast.options.context import options
 from pypto_cast.recording.tally import counting
@@ -40,6 +47,8 @@ def run_run(
         ),
     ] = None,
     facts: Facts = None,
+    chip: ChipName = None,
+    reading: Readings = None,
     npu_on_cpu: NpuOnCpu = False,
     replace_installed: ReplaceInstalled = False,
 ) -> None:
@@ -50,7 +59,12 @@ def run_run(
     with (
         as_pypto(replace_installed=replace_installed),
         npu_requests(on_cpu=npu_on_cpu),
-        options(facts=facts, inspect=None if dump is None else True) as context,
+        options(
+            facts=facts,
+            chip=chip,
+            readings=readings_named(reading),
+            inspect=None if dump is None else True,
+        ) as context,
         nullcontext() if dump is None else dumping(dump),
         counting() as tally,
         _as_program(str(file), arguments or []),
