@@ -10,7 +10,6 @@ are no model of a device. A row says whether the driver passed, and what the ker
 from __future__ import annotations
 
 import argparse
-import functools
 import importlib
 import json
 import logging
@@ -45,6 +44,8 @@ DRIVERS: Final[Mapping[str, tuple[str, str]]] = {
     ),
 }
 """By name: the driver's module and one of its tests, the smallest that it has for the 950."""
+_IN_PAGES: Final = "lightning_indexer_prolog_quant"
+"""The kernel whose tensors are views of pages."""
 HIF8: Final = "hifloat8"
 """Stands for `torch_npu.hifloat8`; its codes are in tensors of uint8, as the drivers have them."""
 
@@ -77,6 +78,9 @@ def _to_fp32(torch: Any, values: Any, dtype: Any) -> Any:
 def _operators(torch: Any) -> dict[str, Callable[..., Any]]:
     """The operators of torch_npu that the drivers' references call."""
 
+    def dtype_cast(values: Any, dtype: Any, *, input_dtype: Any = None) -> Any:
+        return _to_codes(torch, _to_fp32(torch, values, input_dtype or values.dtype), dtype)
+
     def dynamic_quant(values: Any, *, dst_type: Any) -> tuple[Any, Any]:
         wide = values.float()
         scale = wide.abs().amax(-1, keepdim=True) / _largest(torch)[dst_type]
@@ -88,16 +92,14 @@ def _operators(torch: Any) -> dict[str, Callable[..., Any]]:
     def quant_matmul(x1: Any, x2: Any, scale: Any, **given: Any) -> Any:
         left = _to_fp32(torch, x1, given.get("x1_dtype", x1.dtype))
         right = _to_fp32(torch, x2, given.get("x2_dtype", x2.dtype))
-        rows = given.get("pertoken_scale")
+        rows = given.get("pertoken_scale", torch.ones(1)).float()
         if groups := given.get("group_sizes"):
             count = groups[-1]
-            left = left * rows.float().reshape(len(left), -1).repeat_interleave(count, 1)
+            left = left * rows.reshape(len(left), -1).repeat_interleave(count, 1)
             turned = scale.float().transpose(1, 2).reshape(-1, right.shape[1])
             product = left @ (right * turned.repeat_interleave(count, 0))
         else:
-            product = left @ right
-            product = product + given.get("bias", 0)
-            product = product * scale.float() * (1 if rows is None else rows.float()[:, None])
+            product = (left @ right + given.get("bias", 0)) * scale.float() * rows[:, None]
         return product.to(given["output_dtype"])
 
     def rotary_mul(values: Any, cos: Any, sin: Any) -> Any:
@@ -111,13 +113,31 @@ def _operators(torch: Any) -> dict[str, Callable[..., Any]]:
         return ((wide * root * gamma.float()).to(values.dtype),)
 
     return {
-        "npu_dtype_cast": functools.partial(_to_codes, torch),
+        "npu_dtype_cast": dtype_cast,
         "npu_dynamic_quant": dynamic_quant,
         "npu_quantize": quantize,
         "npu_quant_matmul": quant_matmul,
         "npu_rotary_mul": rotary_mul,
         "npu_rms_norm": rms_norm,
     }
+
+
+def _apart(torch: Any, kernel: Callable[..., None]) -> Callable[..., None]:
+    """A kernel that gets copies of tensors in one memory, whose changed bytes are put back.
+
+    The prologs' drivers hand in codes and scales of a page as views of the same pages, which a
+    kernel of this package refuses, as it cannot know that no view reads what the other writes.
+    """
+
+    def call(*given: Any) -> None:
+        copies = {id(each): (each, each.clone(), each.clone()) for each in given}
+        kernel(*(copies[id(each)][1] for each in given))
+        for view, after, before in copies.values():
+            new, old = (each.view(torch.uint8) for each in (after, before))
+            changed = new != old
+            view.view(torch.uint8)[changed] = new[changed]
+
+    return call
 
 
 def run(root: Path, name: str) -> dict[str, object]:
@@ -136,7 +156,10 @@ def run(root: Path, name: str) -> dict[str, object]:
         torch_npu: Any = importlib.import_module("torch_npu")
         vars(torch_npu).update(_operators(torch), hifloat8=HIF8)
         try:
-            getattr(importlib.import_module(path.name), test)()
+            driver = importlib.import_module(path.name)
+            if kernel := vars(driver).get(_IN_PAGES):
+                vars(driver)[_IN_PAGES] = _apart(torch, kernel)
+            getattr(driver, test)()
         except Exception as error:
             verdict = f"{type(error).__name__}: {' '.join(str(error).split())[:160]}"
             logging.debug("%s", traceback.format_exc())
