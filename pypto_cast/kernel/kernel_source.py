@@ -17,12 +17,14 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
+
 from pypto_cast.call_sites import Place
 from pypto_cast.dtypes.data_types import TileOpFormat, dtype_of_numpy
 from pypto_cast.error import ParserError, error_of
 from pypto_cast.options.releases import RELEASES
 from pypto_cast.recording.recording import Recording
-from pypto_cast.tensors.arguments import TensorAnnotation
+from pypto_cast.tensors.arguments import TensorAnnotation, codes_held
 from pypto_cast.tensors.arrays import array_of, check_contiguous
 from pypto_cast.tensors.nz_layout import matrices_in
 from pypto_cast.tensors.symbolic import Symbol
@@ -523,6 +525,8 @@ def outermost(
     array = array_of(value if held is None else held.values, label)
     interval = None if held is None else held.interval
     check_contiguous(array, label)
+    if array.dtype == np.uint8 and annotation.dtype is not None:
+        array = codes_held(array, annotation.dtype)
     if annotation.format is TileOpFormat.TILEOP_NZ:
         laid_out = functools.partial(matrices_in, dimensions=len(annotation.shape))
         array = laid_out(array)

@@ -173,6 +173,23 @@ def test_operations_and_undecided_results_are_counted(command: Command, tmp_path
     )
 
 
+def test_a_program_runs_on_the_chip_that_is_named(command: Command, tmp_path: Path) -> None:
+    """The 950's NaN to E2M1 is a reading, which the program's kernel takes."""
+    text = """
+import numpy as np, pypto
+x = pypto.cast(pypto.from_numpy(np.full((2, 64), np.nan, np.float32)), pypto.DT_BF16)
+print(np.asarray(pypto.cast(x, pypto.DT_FP4_E2M1X2).numpy(), np.float32).max())
+"""
+    path = program(tmp_path, text)
+    assert "Chips of 950 cast it" in command("run", path).err
+    on_950 = ("run", "--chip", "Ascend950PR")
+    assert command(*on_950, path).out == "0.0\n"
+    assert command(*on_950, "--reading", "nan-e2m1=max", path).out == "6.0\n"
+    refused = command("run", "--reading", "nan-e2m1=max", path)
+    assert (refused.code, refused.out) == (2, "")
+    assert "is of chips of 950" in refused.err
+
+
 def test_what_torch_npu_adds_for_drivers(command: Command, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     text = (

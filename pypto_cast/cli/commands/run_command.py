@@ -17,7 +17,14 @@ from typing import Annotated, Final
 
 import typer
 
-from pypto_cast.cli.app import Facts, NpuOnCpu, ReplaceInstalled
+from pypto_cast.cli.app import (
+    ChipName,
+    Facts,
+    NpuOnCpu,
+    Readings,
+    ReplaceInstalled,
+    readings_named,
+)
 from pypto_cast.cli.commands.certainty_command import error_at_line
 from pypto_cast.kernel.operation_dump import dumping
 from pypto_cast.options.context import options
@@ -51,6 +58,8 @@ def run_run(
         ),
     ] = None,
     facts: Facts = None,
+    chip: ChipName = None,
+    reading: Readings = None,
     npu_on_cpu: NpuOnCpu = False,
     replace_installed: ReplaceInstalled = False,
 ) -> None:
@@ -61,7 +70,12 @@ def run_run(
     with (
         as_pypto(replace_installed=replace_installed),
         npu_requests(on_cpu=npu_on_cpu),
-        options(facts=facts, inspect=None if dump is None else True) as context,
+        options(
+            facts=facts,
+            chip=chip,
+            readings=readings_named(reading),
+            inspect=None if dump is None else True,
+        ) as context,
         nullcontext() if dump is None else dumping(dump),
         counting(None if timelines is None else _Timelines(timelines).write) as tally,
         _as_program(str(file), arguments or []),
