@@ -6,6 +6,8 @@ import datetime
 import hashlib
 import os
 import re
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -35,12 +37,14 @@ class CheckedDevice:
         cast: runs a program on values.
         check: runs a check's kernel; their library is built at the first.
         description: what the facts file says about it.
+        now: the host's clock, in seconds.
     """
 
     chip: Chip
     cast: CastOnDevice
     check: CheckOnDevice
     description: DeviceDescription
+    now: Callable[[], float] = time.perf_counter
 
 
 def npu_device() -> CheckedDevice:

@@ -78,6 +78,10 @@ class MeasuredDevice(Protocol):
     def cost_set(self) -> CostParameters | None:
         """The default set with the figures that were measured; None: none was."""
 
+    @property
+    def cast_standing(self) -> str:
+        """The standing of a result of casts alone; `str` gives that of any result."""
+
     def chip_for(self, asked: str | None) -> str:
         """The chip to plan for: the measured one.
 
