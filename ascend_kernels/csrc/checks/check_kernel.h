@@ -242,6 +242,8 @@ struct Clock {
         GM_ADDR gm = x;
         if constexpr (writes) {
             gm = y + kResultBytes * static_cast<uint64_t>(AscendC::GetBlockNum());
+            AscendC::Duplicate(work.template Get<int16_t>(), static_cast<int16_t>(0),
+                               static_cast<int32_t>(tiling.ub_bytes / sizeof(int16_t)));
         }
         AscendC::PipeBarrier<PIPE_ALL>();
         const int64_t before = AscendC::GetSystemCycle();
