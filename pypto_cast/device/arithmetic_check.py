@@ -37,7 +37,7 @@ CheckOnDevice = Callable[[CheckProgram], Bytes]
 """Runs a check's kernel; returns its output."""
 Values = npt.NDArray[Any]
 
-_FORMATS: Final = (FP32, FP16)
+CHECKED_FORMATS: Final = (FP32, FP16)
 _PASS_BYTES: Final = 1 << 15
 _SEED: Final = 20261123
 _SUMS: Final = 1 << 12
@@ -88,15 +88,18 @@ class ArithmeticCase:
 
 
 def arithmetic_cases(
-    *, exhaustive: bool = False, random_codes: int = RANDOM_CODES
+    *, exhaustive: bool = False, random_codes: int = RANDOM_CODES, only: str | None = None
 ) -> Iterator[ArithmeticCase]:
-    """Boundaries and random operands; of one operand in FP16, or exhaustively, all there are."""
-    random = np.random.default_rng(_SEED)
-    for fmt in _FORMATS:
+    """Boundaries and random operands; of one operand in FP16, or exhaustively, all there are.
+
+    The operands of an instruction are the same, whether it is asked for alone or with the others.
+    """
+    for fmt in CHECKED_FORMATS:
+        random = np.random.default_rng([_SEED, fmt.bits])
         edges = boundary_codes(fmt)
         words = random.bytes(2 * random_codes * fmt.code_dtype.itemsize)
         drawn = np.frombuffer(words, fmt.code_dtype).reshape(2, -1)
-        for name in UNARY:
+        for name in _asked(UNARY, only):
             if fmt.bits == 32 and exhaustive:
                 for codes in all_codes_of_32_bits():
                     yield _case(name, fmt, codes, is_whole=True)
@@ -108,12 +111,23 @@ def arithmetic_cases(
         one, other = (x.reshape(-1) for x in np.meshgrid(few, few))
         near = drawn[0] ^ (drawn[1] & fmt.code_dtype.type(0x1F))  # sums that cancel
         left, right = [one, drawn[0], drawn[0]], [other, drawn[1], near]
-        for name in BINARY:
+        for name in _asked(BINARY, only):
             yield _case(name, fmt, np.concatenate(left), np.concatenate(right))
-        lanes = 256 * 8 // fmt.bits
+        if not _asked((SUM,), only):
+            continue
+        lanes = REPEAT_BYTES * 8 // fmt.bits
         scales = random.integers(-8, 9, (_SUMS, lanes))
         terms = np.ldexp(random.uniform(-1, 1, (_SUMS, lanes)), scales).astype(fmt.dtype)
         yield ArithmeticCase(instruction=SUM, fmt=fmt, operands=(terms.reshape(-1),))
+
+
+def _asked(names: tuple[str, ...], only: str | None) -> tuple[str, ...]:
+    return tuple(name for name in names if only in (None, name))
+
+
+def facts_of_instruction(name: str) -> tuple[str, ...]:
+    """The facts that cases of an instruction tell."""
+    return (SUM_ORDER,) if name == SUM else (name, SUBNORMALS, SPECIALS)
 
 
 def check_arithmetic(
@@ -199,7 +213,7 @@ def assumed_arithmetic(name: str) -> str:
     """The assumption of this package that a fact about arithmetic is beside."""
     if name in OPERATION_FACTS:
         row = OPERATIONS[OPERATION_FACTS[name]]
-        return ", ".join(f"{row.ulps(fmt, DEFAULT)} ulp in {fmt}" for fmt in _FORMATS)
+        return ", ".join(f"{row.ulps(fmt, DEFAULT)} ulp in {fmt}" for fmt in CHECKED_FORMATS)
     return {
         SUBNORMALS: "kept as operands and as results",
         SPECIALS: "as IEEE 754 has them",

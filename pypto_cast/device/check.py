@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +12,7 @@ import numpy.typing as npt
 from ascend_kernels.program import TileProgram
 from pypto_cast.device.arithmetic_check import (
     ARITHMETIC_FACTS,
-    CheckOnDevice,
-    arithmetic_cases,
     assumed_arithmetic,
-    check_arithmetic,
 )
 from pypto_cast.device.behaviour import BEHAVIOURS, CheckedCast, behaviours_of, is_negative
 from pypto_cast.device.cases import NIBBLES, SHAPE_FACTS, CheckCase
@@ -23,19 +20,15 @@ from pypto_cast.device.core_state_check import (
     COPY_TAIL,
     COPY_TAIL_ASSUMED,
     CTRL_FACTS,
-    check_control,
-    check_copy_tails,
 )
-from pypto_cast.device.cycles_check import CYCLE_FACTS, assumed_cycles, check_cycles
-from pypto_cast.device.facts import Agreement, DeviceFact, Tally
+from pypto_cast.device.cycles_check import CYCLE_FACTS, assumed_cycles
+from pypto_cast.device.facts import Agreement, DeviceFact, Part, Tally
 from pypto_cast.device.repeats import Layout, Places, observe
 from simulator.machine.execute import execute
 from simulator.numbers import float_environment
 from simulator.numbers.convert import values_of
 from simulator.numbers.formats import INT4, Codes
-from tiling.chips import Chip
 
-Part = Literal["cast", "arithmetic", "cycles"]
 CastOnDevice = Callable[[TileProgram, npt.NDArray[Any]], Codes]
 """Runs a program on values, 1-D; gives the destination's codes. The twin's `execute` is one."""
 
@@ -104,25 +97,6 @@ def check_casts(device: CastOnDevice, cases: Iterable[CheckCase]) -> tuple[Devic
     for case in cases:
         _compare(device, case, tallies)
     return tuple(tally.fact(results=tally.results) for tally in tallies.values())
-
-
-@float_environment.quiet()
-def check_instructions(
-    device: CheckOnDevice, part: Part, chip: Chip, *, exhaustive: bool = False
-) -> tuple[DeviceFact, ...]:
-    """Run the checks of a part that need kernels of their own.
-
-    Args:
-        device: runs a check's kernel.
-        part: of which the facts are.
-        chip: its own.
-        exhaustive: all operands of functions of one.
-    """
-    if part == "arithmetic":
-        return check_arithmetic(device, arithmetic_cases(exhaustive=exhaustive), chip)
-    if part == "cycles":
-        return check_cycles(device, chip)
-    return (*check_control(device, chip), check_copy_tails(device, chip))
 
 
 def assumed_facts(part: Part, why: str = "not measured") -> tuple[DeviceFact, ...]:

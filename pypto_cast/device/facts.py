@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from pypto_cast.report.text_format import printable, written
 from simulator.numbers.formats import FORMATS
 from tiling.input_files import document_bytes
 
+Part = Literal["cast", "arithmetic", "cycles"]
+PARTS: Final[tuple[Part, ...]] = get_args(Part)
 FORMAT: Final = "pypto-cast device facts"
 VERSION: Final = 3
 _ASSUMED: Final = {"name": "fact", "assumed": "assumed"}
@@ -104,7 +106,7 @@ class DeviceFact:
             return self
         if not self.tested:
             return other
-        by_pair = Counter(self.by_pair) + Counter(other.by_pair)
+        by_pair = dict(sorted((Counter(self.by_pair) + Counter(other.by_pair)).items()))
         tested, touched = self.tested + other.tested, sum(by_pair.values())
         example = self.example or other.example
         ulps = dict(self.ulps)
@@ -120,7 +122,7 @@ class DeviceFact:
             verdict=Agreement.of(tested, touched),
             tested=tested,
             touched=touched,
-            by_pair=dict(by_pair),
+            by_pair=by_pair,
             example=example,
             stability=_worst(varying),
             varying=varying,
@@ -234,11 +236,43 @@ class DeviceDescription:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CheckRun:
+    """How far a check is.
+
+    Attributes:
+        parts: that it is to measure.
+        exhaustive: all codes of 32-bit sources.
+        random_codes: of larger sources, where it is not.
+        steps: how many there are.
+        done: those that are measured, in the order of the check.
+        failed: those that were begun and could not be measured, and why.
+    """
+
+    parts: list[str]
+    exhaustive: bool
+    random_codes: int
+    steps: int
+    done: list[str] = dataclasses.field(default_factory=list)
+    failed: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def is_whole(self) -> bool:
+        return len(self.done) == self.steps
+
+    def __str__(self) -> str:
+        if self.is_whole:
+            return f"all {self.steps} steps are measured"
+        failed = f", {len(self.failed)} could not be" if self.failed else ""
+        return f"{len(self.done)} of {self.steps} steps are measured{failed}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceFacts:
-    """The facts of one device."""
+    """The facts of one device, and how far the check is that measured them, if that is known."""
 
     device: DeviceDescription
     facts: tuple[DeviceFact, ...]
+    run: CheckRun | None = None
 
     def standing(self, names: Collection[str]) -> str:
         """The standing of results that rest on some facts, with chip and date.
@@ -260,7 +294,8 @@ class DeviceFacts:
         """Everything as a JSON object."""
         facts = [fact.document() for fact in self.facts]
         device = dataclasses.asdict(self.device)
-        return {"format": FORMAT, "version": VERSION, "device": device, "facts": facts}
+        run = self.run and dataclasses.asdict(self.run)
+        return {"format": FORMAT, "version": VERSION, "device": device, "run": run, "facts": facts}
 
     def to_json(self) -> bytes:
         """The content of a facts file."""
@@ -271,6 +306,7 @@ def facts_report(
     facts: Iterable[DeviceFact],
     device: DeviceDescription | None = None,
     outputs: Sequence[object] = (),
+    run: CheckRun | None = None,
 ) -> Report:
     """A row for each fact, and below the device on which they were measured.
 
@@ -280,13 +316,17 @@ def facts_report(
         facts: in their order.
         device: None: the facts are assumed.
         outputs: files that were written.
+        run: how far the check is.
     """
     people = _ASSUMED
     known: tuple[Fact, ...] = ()
     about = "no device was measured"
     if device is not None:
         people = _MEASURED
-        known = plain(format=FORMAT, version=VERSION, device=dataclasses.asdict(device))
+        progress = run and dataclasses.asdict(run)
+        known = plain(
+            format=FORMAT, version=VERSION, device=dataclasses.asdict(device), run=progress
+        )
         about = (
             f"measured on {device.chip}, {device.date}: CANN {device.cann}, driver "
             f"{device.driver}, torch_npu {device.torch_npu}, library {device.library_sha256[:12]}"
@@ -305,7 +345,7 @@ def facts_report(
         title="",
         facts=known,
         tables=(table,),
-        notes=(printable(about), *written(outputs)),
+        notes=(printable(about), *([printable(str(run))] if run else []), *written(outputs)),
     )
 
 
@@ -353,7 +393,30 @@ def facts_of(path: Path, content: bytes) -> DeviceFacts:
     facts = tuple(_checked_fact(path, one) for one in found)
     if len({fact.name for fact in facts}) < len(facts):
         raise ValueError(f"{path} has a fact twice")
-    return DeviceFacts(device=DeviceDescription(**device), facts=facts)
+    run = _checked_run(path, document.get("run"))
+    return DeviceFacts(device=DeviceDescription(**device), facts=facts, run=run)
+
+
+def _checked_run(path: Path, run: Any) -> CheckRun | None:
+    if run is None:
+        return None
+    names = [field.name for field in dataclasses.fields(CheckRun)]
+    if not isinstance(run, dict) or sorted(run) != sorted(names):
+        raise ValueError(f"{path}: run must have {', '.join(names)}")
+    done, failed, counts = run["done"], run["failed"], (run["random_codes"], run["steps"])
+    if (
+        not isinstance(run["parts"], list)
+        or not set(map(str, run["parts"])) <= set(PARTS)
+        or not isinstance(run["exhaustive"], bool)
+        or not all(type(count) is int and count >= 0 for count in counts)
+        or not isinstance(done, list)
+        or not isinstance(failed, dict)
+        or not all(isinstance(text, str) for text in (*done, *failed, *failed.values()))
+        or len({*done, *failed}) != len(done) + len(failed)
+        or len(done) + len(failed) > run["steps"]
+    ):
+        raise ValueError(f"{path}: run is impossible: {printable(str(run))[:200]}")
+    return CheckRun(**run)
 
 
 def _checked_fact(path: Path, one: Any) -> DeviceFact:

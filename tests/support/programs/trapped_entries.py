@@ -27,7 +27,8 @@ from ascend_kernels.matrix import MATRIX
 from docs.generators.operation_examples import EXPRESSIONS, chip_of
 from pypto_cast import testing
 from pypto_cast.cli.main import main
-from pypto_cast.device.check import check_casts, check_instructions
+from pypto_cast.device.check import check_casts
+from pypto_cast.device.cycles_check import check_cycles
 from pypto_cast.dialects import onnx, openvino, paddle
 from pypto_cast.dialects.comparison import compare
 from pypto_cast.dtypes.data_types import dtype_of_numpy
@@ -209,7 +210,7 @@ def devices() -> Iterator[Entry]:
     yield "device-check of casts", partial(check_casts, planted(), cases)
     wrong = planted(lambda program, values, codes: codes ^ 1)
     yield "device-check of other casts", partial(check_casts, wrong, cases)
-    yield "device-check of cycles", partial(check_instructions, StandIn(), "cycles", DEFAULT_CHIP)
+    yield "device-check of cycles", partial(check_cycles, StandIn(), DEFAULT_CHIP)
 
 
 def commands() -> Iterator[Entry]:
