@@ -23,7 +23,7 @@ from pypto_cast.device.behaviour import Mask
 from pypto_cast.device.cases import RANDOM_CODES, all_codes_of_32_bits
 from pypto_cast.device.device_model import OPERATION_FACTS, SPECIALS, SUBNORMALS, SUM_ORDER
 from pypto_cast.device.facts import DeviceFact, Tally
-from pypto_cast.device.repeats import Layout, Observation, Places, observe
+from pypto_cast.device.repetition import Layout, Observation, Places, observe
 from simulator.arithmetic import DEFAULT, EXACT, OPERATIONS, Enclosure, evaluate, reduce
 from simulator.arithmetic.total_order import codes_between
 from simulator.machine.memory import Bytes
@@ -82,7 +82,7 @@ class ArithmeticCase:
         return dataclasses.replace(self, operands=tuple(rows))
 
     def layout(self, chip: Chip) -> Layout:
-        """Where its results lie."""
+        """The cores and positions of its results."""
         count, elems = (x // self.lanes for x in (self.operands[0].size, self.pass_elems))
         return Layout.of_passes(count, elems, min(-(-count // elems), chip.vector_cores))
 

@@ -50,7 +50,7 @@ SHAPE_FACTS: Final[Mapping[str, str]] = {
     TAILS: "tails of tiles, such as 3 x 7, give the same codes",
     REPEATS: "rows that lie differently far apart on both sides give the same codes",
 }
-"""What shapes are about, and what is assumed of each."""
+"""The facts that shapes are about, and the assumption of each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ class CheckCase:
 
     @property
     def plain(self) -> CheckCase:
-        """The same codes along one axis: what differs there as well is no matter of the shape."""
+        """The same codes along one axis: a difference that is there too is none of the shape."""
         return _plain(self.cast, self.codes, self.program.chip)
 
 

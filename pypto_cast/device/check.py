@@ -23,7 +23,7 @@ from pypto_cast.device.core_state_check import (
 )
 from pypto_cast.device.cycles_check import CYCLE_FACTS, assumed_cycles
 from pypto_cast.device.facts import Agreement, DeviceFact, Part, Tally
-from pypto_cast.device.repeats import Layout, Places, observe
+from pypto_cast.device.repetition import Layout, Places, observe
 from simulator.machine.execute import execute
 from simulator.numbers import float_environment
 from simulator.numbers.convert import values_of

@@ -1,4 +1,4 @@
-"""A device check from its first step to its last: what is measured is kept after each of them.
+"""A device check from its first step to its last: all that is measured is kept after each.
 
 A step that fails is named and the next one follows; a device that has failed is opened anew. After
 some failures one after another the check ends. What was measured until then can be resumed.
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from pypto_cast.device.check import assumed_facts
+from pypto_cast.device.check_steps import CheckPlan, CheckStep
 from pypto_cast.device.facts import (
     PARTS,
     CheckRun,
@@ -20,7 +21,6 @@ from pypto_cast.device.facts import (
     DeviceFact,
     DeviceFacts,
 )
-from pypto_cast.device.steps import CheckPlan, CheckStep
 from simulator.numbers import float_environment
 
 _MOST_FAILURES: Final = 3
@@ -82,7 +82,7 @@ class DeviceCheck:
     device: DeviceDescription | None = None
 
     def resume(self, earlier: DeviceFacts) -> None:
-        """Take over what an earlier run of the same plan has measured."""
+        """Take over the facts of an earlier run of the same plan."""
         assert earlier.run is not None
         self.device = earlier.device
         self.run = dataclasses.replace(earlier.run, done=list(earlier.run.done), failed={})

@@ -9,7 +9,7 @@ import numpy as np
 from ascend_kernels.checks.check_program import RESULT_BYTES, CheckProgram
 from pypto_cast.device.arithmetic_check import CheckOnDevice
 from pypto_cast.device.facts import DeviceFact, Tally
-from pypto_cast.device.repeats import observe_cores
+from pypto_cast.device.repetition import observe_cores
 from simulator.machine.cast_table import CTRL_CAST, CTRL_FLOAT
 from simulator.machine.memory import Bytes
 from tiling.chips import Chip

@@ -25,7 +25,7 @@ from ascend_kernels.matrix import MATRIX, CastRule
 from pypto_cast.device.arithmetic_check import CheckOnDevice
 from pypto_cast.device.device_model import CLOCK
 from pypto_cast.device.facts import DeviceFact, Tally
-from pypto_cast.device.repeats import Stability, core_words
+from pypto_cast.device.repetition import Stability, core_words
 from tiling.chips import A2_A3, Chip
 from tiling.cost import COST_SETS, STARTUP_RULE
 

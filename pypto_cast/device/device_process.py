@@ -17,9 +17,9 @@ from typing import Any, Final, ParamSpec, TypeVar
 from ascend_kernels.build import BuildError
 from ascend_kernels.npu import NpuError
 from pypto_cast.device.check_run import StepError
+from pypto_cast.device.check_steps import CheckPlan, CheckStep
 from pypto_cast.device.facts import DeviceDescription, DeviceFact
 from pypto_cast.device.on_npu import CheckedDevice
-from pypto_cast.device.steps import CheckPlan, CheckStep
 
 TIME_LIMIT: Final = 300.0
 """Seconds between two signs of life."""
@@ -28,7 +28,7 @@ OPENING_LIMIT: Final = 3600.0
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _UNAVAILABLE: Final = (NpuError, BuildError)
-"""What a device lacks for a step, and will lack for the next one: opening it anew mends nothing."""
+"""Errors of a device that lacks something, and will lack it for the next step too."""
 
 
 def measured_by(device: CheckedDevice, step: CheckStep) -> tuple[DeviceFact, ...]:

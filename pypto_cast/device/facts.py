@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, get_args
 import numpy as np
 
 from pypto_cast.device.behaviour import CASTS, Mask
-from pypto_cast.device.repeats import Observation, Stability
+from pypto_cast.device.repetition import Observation, Stability
 from pypto_cast.report.report import Column, Fact, Report, Table, plain
 from pypto_cast.report.text_format import printable, written
 from simulator.numbers.formats import FORMATS
@@ -101,7 +101,7 @@ class DeviceFact:
         return {**dataclasses.asdict(self), "verdict": self.verdict.value}
 
     def merged(self, other: DeviceFact) -> DeviceFact:
-        """The fact with what another case found about it, which came after."""
+        """The fact with the findings of another case about it, which came after."""
         if not other.tested:
             return self
         if not self.tested:
@@ -163,7 +163,7 @@ class Tally:
     varying: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def vary(self, pair: str, words: str) -> None:
-        """Note on what results of a pair depend; "stable": on nothing."""
+        """Note the stability of the results of a pair, in words."""
         worst = Stability.worst([self.varying.get(pair, words), words])
         if worst != Stability.STABLE.value:
             self.varying[pair] = worst
@@ -237,7 +237,7 @@ class DeviceDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckRun:
-    """How far a check is.
+    """The progress of a check.
 
     Attributes:
         parts: that it is to measure.

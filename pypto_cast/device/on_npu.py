@@ -80,7 +80,7 @@ def npu_device() -> CheckedDevice:
 
 
 def _checks() -> CheckOnDevice:
-    """What runs the check's kernels, whose library is built if it is not there.
+    """The function that runs the check's kernels; their library is built if it is not there.
 
     Without it the casts are measured all the same; each kernel then says what is missing.
     """

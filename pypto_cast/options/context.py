@@ -83,11 +83,7 @@ class MeasuredDevice(Protocol):
         """The standing of a result of casts alone; `str` gives that of any result."""
 
     def chip_for(self, asked: str | None) -> str:
-        """The chip to plan for: the measured one.
-
-        Raises:
-            ValueError: another one is asked for.
-        """
+        """The chip to plan for, the measured one; ValueError if another one is asked for."""
 
     def trusting(self, trust: Trust) -> Trust:
         """The trust with measured facts in place of assumed ones."""

@@ -14,10 +14,10 @@ from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainin
 
 from pypto_cast.cli.app import Force, Json, refuse_unread
 from pypto_cast.device.check_run import DeviceCheck, OpenDevice, plan_of
+from pypto_cast.device.check_steps import CheckPlan
 from pypto_cast.device.device_process import TIME_LIMIT, DeviceProcess
 from pypto_cast.device.facts import PARTS, DeviceFacts, facts_report, read_facts
 from pypto_cast.device.on_npu import CheckedDevice, npu_device
-from pypto_cast.device.steps import CheckPlan
 from pypto_cast.report import terminal
 from pypto_cast.tensors.array_files import check_free, new_file
 from tiling.chips import DEFAULT_CHIP
@@ -27,7 +27,7 @@ START: Callable[[], CheckedDevice] = npu_device
 OPEN: Callable[[Callable[[], CheckedDevice], CheckPlan, float], OpenDevice] = DeviceProcess
 """Opens the device with START in a process of its own."""
 PLAN: CheckPlan = CheckPlan()
-"""What is measured where the command line says nothing else."""
+"""The plan where the command line says nothing else."""
 
 
 class DevicePart(str, enum.Enum):

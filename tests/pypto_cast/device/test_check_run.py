@@ -28,10 +28,10 @@ from ascend_kernels import npu
 from ascend_kernels.build import BuildError
 from pypto_cast.cli.commands import device_check_command
 from pypto_cast.device.check_run import DeviceGoneError, plan_of
+from pypto_cast.device.check_steps import CheckPlan
 from pypto_cast.device.device_process import DeviceProcess
 from pypto_cast.device.facts import Agreement, CheckRun, DeviceFacts, read_facts
 from pypto_cast.device.on_npu import CheckedDevice
-from pypto_cast.device.steps import CheckPlan
 from tiling.chips import DEFAULT_CHIP
 
 __all__ = ["command"]

@@ -50,8 +50,8 @@ from pypto_cast.device import on_npu
 from pypto_cast.device.behaviour import BEHAVIOURS
 from pypto_cast.device.cases import NIBBLES, PADDING, SHAPE_FACTS, UB_LIMIT
 from pypto_cast.device.check import FACTS, assumed_facts, check_casts
+from pypto_cast.device.check_steps import CheckStep
 from pypto_cast.device.facts import Agreement, DeviceDescription, DeviceFact, read_facts
-from pypto_cast.device.steps import CheckStep
 from pypto_cast.tensors.array_files import new_file
 from simulator.numbers import formats as f
 from simulator.numbers.convert import values_of

@@ -32,7 +32,7 @@ from pypto_cast.device.core_state_check import check_control, check_copy_tails
 from pypto_cast.device.cycles_check import CLOCK, check_cycles
 from pypto_cast.device.device_model import model_from
 from pypto_cast.device.facts import Agreement, DeviceFact, DeviceFacts
-from pypto_cast.device.repeats import Layout, Stability, observe
+from pypto_cast.device.repetition import Layout, Stability, observe
 from simulator.machine.isa import CastRepeat, DataCopyPad
 from simulator.numbers import formats as f
 from simulator.numbers.formats import Codes

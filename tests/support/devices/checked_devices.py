@@ -11,10 +11,10 @@ from support.devices.planted_devices import DESCRIPTION, planted
 from support.devices.planted_instructions import StandIn
 
 from pypto_cast.device.check_run import DeviceCheck
+from pypto_cast.device.check_steps import CheckPlan, CheckStep
 from pypto_cast.device.device_process import measured_by
 from pypto_cast.device.facts import DeviceDescription, DeviceFact, DeviceFacts
 from pypto_cast.device.on_npu import CheckedDevice
-from pypto_cast.device.steps import CheckPlan, CheckStep
 from pypto_cast.tensors.array_files import new_file
 from tiling.chips import DEFAULT_CHIP
 

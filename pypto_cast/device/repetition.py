@@ -1,4 +1,4 @@
-"""Repeated runs of a case: the results that stand, and on what the others depend.
+"""Repeated runs of a case: the results that stand, and the causes of the others.
 
 Each case runs five times: twice as it is, once on other cores, once at other positions of the tile,
 once in the reverse order. A run that gives other codes is made once more, in the same order.
@@ -25,7 +25,7 @@ _MOST_NAMED: Final = 8
 
 
 class Stability(enum.Enum):
-    """Whether a device repeats a result, from the best to the worst."""
+    """The ways in which a device repeats a result, from the best to the worst."""
 
     STABLE = "stable"
     POSITION_DEPENDENT = "position-dependent"
@@ -50,7 +50,7 @@ class Stability(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Where the elements of a case lie, in their order.
+    """The places of a case's elements, in their order.
 
     Attributes:
         cores: the core of each.
@@ -116,7 +116,7 @@ class Observation:
         return [self.codes, *others]
 
     def stability(self, here: Mask) -> str:
-        """On what the results of some elements depend, in words; "stable" if on nothing."""
+        """The stability of the results of some elements, in words."""
         if (self.unstable & here).any():
             return Stability.UNSTABLE.value
         return self.words if (self.varying & here).any() else Stability.STABLE.value
@@ -160,7 +160,7 @@ def observe(run: Callable[[Places], Codes], layout: Layout, expected: Codes) -> 
 
 
 def _dependence(layout: Layout, codes: Codes, places: npt.NDArray[np.intp], expected: Codes) -> str:
-    """On what the results of elements depend, by the code and the place of each in every order."""
+    """The cause of results that vary, by the code and the place of each in every order."""
     votes = (codes[:, None] == codes[None]).sum(axis=1)
     most = np.take_along_axis(codes, votes.argmax(axis=0)[None], axis=0)
     deviates = codes != np.where((codes == expected).any(axis=0), expected, most)
@@ -189,7 +189,7 @@ def _named(word: str, numbers: Places) -> str:
 
 
 def observe_cores(read: Callable[[], npt.NDArray[Any]], times: int = 3) -> tuple[Any, str]:
-    """Read what each core has, a row a core, several times: the first, and in words its stability.
+    """Read a row of each core several times: the first rows, and in words their stability.
 
     Cores are expected to have the same.
     """

@@ -33,7 +33,7 @@ from simulator.numbers.formats import INT4, Format
 from tiling.chips import CHIPS, Chip
 
 RUNS: Final = 5
-"""Of each case, as `repeats` has them; more where results differ."""
+"""Of each case, as `repetition` has them; more where results differ."""
 RESULTS_PER_SECOND: Final = 4_000_000
 """Results that a host compares, measured with a stand-in on one core; a device takes longer."""
 _MANY: Final = 1 << 32
@@ -65,7 +65,7 @@ class CheckStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckPlan:
-    """What a check is to measure.
+    """The measurements of a check.
 
     Attributes:
         parts: in their order.
@@ -115,7 +115,7 @@ class CheckPlan:
         )
 
     def duration(self, chip: str) -> str:
-        """How long the check takes at least."""
+        """The least duration of the check, in words."""
         results = sum(step.results for step in self.steps(chip))
         return (
             f"{results:,} results to compare: the host takes about {_duration(results)} for them, "
