@@ -1,33 +1,45 @@
 """Mock devices, a row each: their deviation, and what a check must make of it.
 
 A deviation is *followed* if the model of the measured facts gives the device's own results, *named*
-if a DeviceFactsWarning tells it. *Wrong* is a model that gives results which are neither assumed nor
-the device's, *silent* a deviation that no fact tells.
+if a DeviceFactsWarning tells it, or the file of a check that ended early. *Wrong* is a model that
+gives results which are neither assumed nor the device's, *silent* a deviation that no fact tells.
 """
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import functools
+import itertools
+import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 from support.devices import flawed_devices as flawed
 from support.devices import planted_devices as plants
+from support.devices.checked_devices import FEW_STEPS, SmallPlan, check_of, stand_in, write
 from support.devices.planted_devices import DESCRIPTION, Plant, is_cast, planted, some_cases
 from support.devices.planted_instructions import StandIn, flushed, halves, three_off, truncated
 
+from ascend_kernels import npu
+from ascend_kernels.build import BuildError
 from ascend_kernels.program import TileProgram
 from pypto_cast.device.arithmetic_check import ArithmeticCase, arithmetic_cases, check_arithmetic
 from pypto_cast.device.cases import CheckCase
 from pypto_cast.device.check import CastOnDevice, check_casts
+from pypto_cast.device.check_run import DeviceGoneError
 from pypto_cast.device.core_state_check import check_control, check_copy_tails
-from pypto_cast.device.cycles_check import CLOCK, COPIES, SYNCHRONIZATION, check_cycles
 from pypto_cast.device.cycles_check import CASTS as CAST_CYCLES
+from pypto_cast.device.cycles_check import CLOCK, COPIES, SYNCHRONIZATION, check_cycles
 from pypto_cast.device.device_model import DeviceModel, model_from
-from pypto_cast.device.facts import Agreement, DeviceFact, DeviceFacts
+from pypto_cast.device.device_process import DeviceProcess
+from pypto_cast.device.facts import Agreement, DeviceFact, DeviceFacts, read_facts
+from pypto_cast.device.on_npu import CheckedDevice
 from simulator.machine.execute import execute
 from simulator.numbers import formats as f
 from simulator.numbers.convert import values_of
@@ -53,6 +65,7 @@ class Mock:
         outcome: what must become of that.
         cast: its casts; None: as assumed.
         check: opens what runs its other kernels; None: as assumed, and not asked.
+        lost: a whole check that its device does not survive: the facts that its file has.
         slow_host: how many times as fast the host's clock is.
         facts: those that must differ; empty: any.
     """
@@ -61,6 +74,7 @@ class Mock:
     outcome: Outcome
     cast: CastOnDevice | None = None
     check: Callable[[], Any] | None = None
+    lost: Callable[[Path], DeviceFacts] | None = None
     slow_host: float = 1.0
     facts: set[str] = field(default_factory=set)
 
@@ -219,6 +233,54 @@ def _flaw(flaw: flawed.Flaw, plant: Plant | None = None) -> CastOnDevice:
     return flaw(planted(plant))
 
 
+def _hanging_device() -> CheckedDevice:
+    def check(_: object) -> Any:
+        time.sleep(3600)
+
+    return dataclasses.replace(stand_in(), check=check)
+
+
+def _hangs(path: Path) -> DeviceFacts:
+    plan = SmallPlan(names=FEW_STEPS[2:5])
+    check = check_of(path, plan=plan)
+    check.open_device = lambda: DeviceProcess(_hanging_device, plan, 2.0)
+    check.measure()
+    return read_facts(path)
+
+
+def _stops_with(code: int, path: Path) -> DeviceFacts:
+    """Every one of the small kernels ends with an error of the runtime."""
+
+    def start() -> CheckedDevice:
+        def check(_: object) -> Any:
+            with npu.told():
+                raise RuntimeError(f"rtStreamSynchronize failed, error code is {code}")
+
+        return dataclasses.replace(stand_in(), check=check)
+
+    with contextlib.suppress(DeviceGoneError):
+        check_of(path, start).measure()
+    return read_facts(path)
+
+
+def _loses_its_files(path: Path) -> DeviceFacts:
+    """From the fourth step on nothing can be written; the third step has failed."""
+    writes = itertools.count()
+
+    def keep(facts: DeviceFacts) -> None:
+        if next(writes) > 4:
+            raise OSError(5, "Input/output error", str(path))
+        write(path)(facts)
+
+    with contextlib.suppress(OSError, DeviceGoneError):
+        check_of(path, functools.partial(stand_in, planted_check=_no_library), keep).measure()
+    return read_facts(path)
+
+
+def _no_library(_: object) -> Any:
+    raise BuildError("bisheng ended with status 1")
+
+
 def mocks() -> tuple[Mock, ...]:
     """The devices, as assumed first."""
     tail = "UB after copies of 1 to 31 B"
@@ -295,9 +357,17 @@ def mocks() -> tuple[Mock, ...]:
         Mock(
             name="clock half as fast", outcome="named", check=StandIn, slow_host=0.5, facts={CLOCK}
         ),
-        Mock(name="restless clock of copies", outcome="named", check=_restless, facts=set()),
+        Mock(name="restless clock of copies", outcome="named", check=_restless),
+        Mock(name="hangs", outcome="named", lost=_hangs),
         *(
-            Mock(name=f"{next(iter(figures))}", outcome="followed", check=_less(**figures), facts={n})
+            Mock(name=f"error {code}", outcome="named", lost=functools.partial(_stops_with, code))
+            for code in (507014, 507015, 507054)
+        ),
+        Mock(name="loses its file system", outcome="named", lost=_loses_its_files),
+        *(
+            Mock(
+                name=f"{next(iter(figures))}", outcome="followed", check=_less(**figures), facts={n}
+            )
             for figures, n in (
                 ({"read_bytes_per_cycle": 50.0}, COPIES),
                 ({"write_startup_cycles": 500.0}, COPIES),
@@ -329,6 +399,13 @@ def operand_cases() -> tuple[ArithmeticCase, ...]:
 
 def outcome_of(mock: Mock) -> tuple[Outcome, DeviceFacts]:
     """Check a device, and say what becomes of its deviation."""
+    if mock.lost is not None:
+        with tempfile.TemporaryDirectory() as folder:
+            found = mock.lost(Path(folder) / "device.json")
+        assert found.run is not None
+        is_told = found.run.done and not found.run.is_whole
+        left = [fact for fact in found.facts if not fact.is_whole]
+        return ("named" if is_told and left and found.run.failed else "silent"), found
     facts = _measured(mock)
     found = DeviceFacts(device=DESCRIPTION, facts=facts)
     model = model_from(found)
@@ -381,7 +458,7 @@ def _outcome_of_casts(
 
 
 def _followed(model: DeviceModel, differing: dict[str, DeviceFact]) -> Outcome:
-    """Bounds are as wide as the errors, assumptions that do not hold are none, figures are taken."""
+    """Bounds are as wide as errors, assumptions that do not hold are none, figures are taken."""
     for name, fact in differing.items():
         kept = model.cost_set.sources if fact.figures and model.cost_set is not None else {}
         if fact.figures and not all("device-check" in kept[x].text for x in fact.by_pair):
