@@ -38,6 +38,7 @@ PADDING: Final = "padding of rows"
 UB_LIMIT: Final = "UB at its limits"
 ROWS: Final = "many rows"
 STRIDES: Final = "strided copies of several blocks"
+MISALIGNED: Final = "GM addresses within a block"
 AXES: Final = "three and four axes"
 TAILS: Final = "tails of tiles"
 REPEATS: Final = "Cast by repeats"
@@ -46,6 +47,7 @@ SHAPE_FACTS: Final[Mapping[str, str]] = {
     UB_LIMIT: "tiles up to the whole of UB, and those cut into passes, give the same codes",
     ROWS: "tiles of 32 and of 255 rows give the same codes",
     STRIDES: "tiles narrower than the tensor give the same codes",
+    MISALIGNED: "rows that begin in GM at no multiple of 32 B give the same codes",
     AXES: "tiles of three and four axes give the same codes",
     TAILS: "tails of tiles, such as 3 x 7, give the same codes",
     REPEATS: "rows that lie differently far apart on both sides give the same codes",
@@ -157,14 +159,15 @@ def _shapes(rule: CastRule, chip: Chip) -> dict[str, list[tuple[Shape, Shape]]]:
         for ub_bytes in (chip.ub_safe_bytes, chip.ub_bytes - 32 * sum(bits), chip.ub_bytes)
         for less in (0, 64)
     ]
-    narrow = 8 - least
+    narrow, odd = 8 - least, 32 + least
     row_bytes = sum(padded_row_bytes(narrow, each, chip) for each in bits)
     tall = chip.ub_safe_bytes // (2 * row_bytes)
     return {
         PADDING: [((6, cols), (3, cols)) for cols in range(least, 65, least)],
         UB_LIMIT: [((4, cols), (2, cols)) for cols in limits],
         ROWS: [((64, 48), (32, 48)), ((510, 24), (255, 24))],
-        STRIDES: [((24, 192), (12, 64)), ((24, 180), (12, 60))],
+        STRIDES: [((24, 192), (12, 64))],
+        MISALIGNED: [((24, 180), (12, 60)), ((9, 2 * odd), (3, odd))],
         AXES: [((4, 6, 32), (2, 3, 16)), ((4, 4, 6, 32), (2, 2, 3, 16))],
         TAILS: [((13, 16 + narrow), (5, 16)), ((7, 5, 32 + narrow), (2, 3, 32))],
         REPEATS: [((2 * tall, 2 * narrow), (tall, narrow))],

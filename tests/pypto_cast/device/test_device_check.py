@@ -135,7 +135,7 @@ def test_the_twin_is_a_device() -> None:
 
 def test_every_fact_has_a_name_of_its_own() -> None:
     names = [name for facts in FACTS.values() for name in facts]
-    assert len(set(names)) == len(names) == 24 + 3 + 11 + 4
+    assert len(set(names)) == len(names) == 25 + 3 + 11 + 4
     facts = [fact for part in FACTS for fact in assumed_facts(part)]
     assert [fact.name for fact in facts] == names
     assert {fact.verdict for fact in facts} == {Agreement.NOT_MEASURED}
@@ -173,7 +173,7 @@ def test_the_command_writes_the_facts(command: Command, tmp_path: Path, install:
     assert set(document["device"]) == set(DeviceDescription.__dataclass_fields__)
     verdicts = {fact["verdict"] for fact in document["facts"]}
     assert verdicts == {"agrees", "not measured"}
-    assert len(document["facts"]) == 42
+    assert len(document["facts"]) == 43
     with pypto.options(facts=output) as context:
         assert context.cost_set.standing.endswith(
             "measured: device-check on Ascend910B3, 2026-01-02"

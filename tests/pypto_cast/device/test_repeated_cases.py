@@ -33,7 +33,7 @@ from pypto_cast.device.cycles_check import CLOCK, check_cycles
 from pypto_cast.device.device_model import model_from
 from pypto_cast.device.facts import Agreement, DeviceFact, DeviceFacts
 from pypto_cast.device.repetition import Layout, Stability, observe
-from simulator.machine.isa import CastRepeat, DataCopyPad
+from simulator.machine.isa import CastRepeat, DataCopyPad, GmAddress
 from simulator.numbers import formats as f
 from simulator.numbers.formats import Codes
 from tiling.chips import DEFAULT_CHIP
@@ -125,18 +125,23 @@ def test_shapes_have_what_they_are_about() -> None:
         assert len(case.program.cores) > 1
         axes.setdefault(case.about, set()).add(len(case.program.plan.shape))
         found = kinds.setdefault(case.about, set())
-        for each in case.program.instructions(0):
+        instructions = map(case.program.instructions, case.program.cores)
+        for each in itertools.chain.from_iterable(instructions):
             if isinstance(each, CastRepeat):
                 found.add("repeats")
+            if isinstance(each, DataCopyPad) and isinstance(each.src, GmAddress):
+                found |= {"misaligned"} if each.src.offset_bytes % 32 else set()
             if isinstance(each, DataCopyPad) and each.block_count > 1:
                 found.add("strided" if each.src_stride or each.dst_stride else "blocks")
     assert {name for name, found in kinds.items() if "strided" in found} == {
         "strided copies of several blocks",
+        "GM addresses within a block",
         "three and four axes",
         "tails of tiles",
         "Cast by repeats",
     }
     assert [name for name, found in kinds.items() if "repeats" in found] == ["Cast by repeats"]
+    assert "misaligned" in kinds["GM addresses within a block"]
     assert axes["three and four axes"] == {3, 4}
 
 

@@ -183,7 +183,7 @@ _STABLE: Final[dict[str, tuple[Plant, Outcome]]] = {
     "32 rows": (_shape((64, 48)), "named"),
     "255 rows": (_shape((510, 24)), "named"),
     "strided copies": (_shape((24, 192)), "named"),
-    "strided copies of broken rows": (_shape((24, 180)), "named"),
+    "rows that begin within a block": (_shape((24, 180)), "named"),
     "three axes": (_shape((4, 6, 32)), "named"),
     "four axes": (_shape((4, 4, 6, 32)), "named"),
     "tails": (_shape((13, 23)), "named"),
