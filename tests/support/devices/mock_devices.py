@@ -443,7 +443,8 @@ def _outcome_of_casts(
         if case.about is not None:
             continue
         values = values_of(case.codes, case.cast.src)
-        own = device(case.program, values)
+        one, two, three = (device(case.program, values) for _ in range(3))
+        own = np.where(one == two, one, three)  # of a flaky unit what it does mostly
         assumed = execute(case.program, values)
         followed = execute(case.program, values, corrections=model.corrections)
         wrong = followed != own
