@@ -21,7 +21,6 @@ from pypto_cast.device.facts import (
     DeviceFact,
     DeviceFacts,
 )
-from simulator.numbers import float_environment
 
 _MOST_FAILURES: Final = 3
 """Of a device, one after another; then it is taken to be gone."""
@@ -88,7 +87,6 @@ class DeviceCheck:
         self.run = dataclasses.replace(earlier.run, done=list(earlier.run.done), failed={})
         self.facts = {fact.name: fact for fact in earlier.facts if fact.tested}
 
-    @float_environment.quiet()
     def measure(self) -> DeviceFacts:
         """Measure all that is left.
 

@@ -20,6 +20,7 @@ from pypto_cast.device.check_run import StepError
 from pypto_cast.device.check_steps import CheckPlan, CheckStep
 from pypto_cast.device.facts import DeviceDescription, DeviceFact
 from pypto_cast.device.on_npu import CheckedDevice
+from simulator.numbers import float_environment
 
 TIME_LIMIT: Final = 300.0
 """Seconds between two signs of life."""
@@ -31,6 +32,7 @@ _UNAVAILABLE: Final = (NpuError, BuildError)
 """Errors of a device that lacks something, and will lack it for the next step too."""
 
 
+@float_environment.quiet()
 def measured_by(device: CheckedDevice, step: CheckStep) -> tuple[DeviceFact, ...]:
     """Measure a step on a device of this process.
 
