@@ -51,15 +51,36 @@ _FAILED: Final = (
     "the kernel failed on the device, which is a fault of this package: please report it with the "
     "output of python -m ascend_kernels.build --dry-run"
 )
+_NO_END: Final = (
+    "the kernel did not end in time and was stopped: a process that met this can launch nothing "
+    "more, a new one can; if it comes again at the same step, please report it"
+)
+_LOST: Final = (
+    "the device answers no more: npu-smi info shows its state; after npu-smi set -t reset it may "
+    "answer again"
+)
+_MEMORY_ERROR: Final = (
+    "the device's memory has errors that it cannot correct: npu-smi info -t ecc shows them; take "
+    "another device"
+)
 FAULTS: Final = MappingProxyType(
     {
         207001: _NO_MEMORY,
         207004: "there is no device: npu-smi info has to list one",
         207005: _BUSY,
         207006: "this user may not use the device: the driver's group has to have the user",
+        507010: _LOST,
+        507012: _LOST,
+        507014: _NO_END,
+        507015: _FAILED,
+        507016: _FAILED,
         507033: _BUSY,
-        507034: _FAILED,
+        507034: _NO_END,
         507035: _FAILED,
+        507036: _FAILED,
+        507046: _NO_END,
+        507053: _MEMORY_ERROR,
+        507054: _MEMORY_ERROR,
         507899: _OTHER_CANN,
     }
 )
