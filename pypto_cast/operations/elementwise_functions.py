@@ -437,14 +437,17 @@ def floor_div(input: Tensor, other: Tensor | Number) -> Tensor:
 def ceil_div(self: Tensor, other: Tensor | int) -> Tensor:
     """The least integer not below the quotient of INT32, divided in FP32.
 
-    One is added where the remainder has the divisor's sign; nothing is taken off, so that the last
-    place of a quotient decides where it may be an integer. Exact up to 2**24 besides.
+    One is added where the remainder has the divisor's sign, but in release 0.2.0; nothing is taken
+    off, so that the last place of a quotient decides where it may be an integer. Exact up to 2**24
+    besides.
 
     Raises:
         ValueError: a divisor 0.
     """
     x, y = _two("ceil_div", self, other, number)
     quotient = elementwise("ceil", elementwise("div", _wide(x), _wide(y)))
+    if of_release("ceil_div", DataType.DT_INT32, getattr, "rounds_quotients"):
+        return cast(quotient, DataType.DT_INT32)
     count = _whole(quotient, CastMode.CAST_RINT)
     rest = elementwise("sub", x, elementwise("mul", count, y))
     signs = _sign(rest)

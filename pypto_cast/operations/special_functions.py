@@ -452,6 +452,7 @@ def _power_of_tensor(x: Tensor, y: Tensor) -> Tensor:
 @OperationRow(
     parts=(*_POWER_PARTS, "signbit"),
     dtypes=everywhere(*FLOATS),
+    composed_by=("0.2.0",),
 )
 def cbrt(self: Tensor) -> Tensor:
     """The cube root: the magnitude to the power of 1/3, with the sign of the element.
@@ -459,5 +460,4 @@ def cbrt(self: Tensor) -> Tensor:
     0 keeps its sign; exp and log leave the last places of roots open, so of 8 too.
     """
     x = check_operand("cbrt", self)
-    found = pow(abs(x), 1.0 / 3.0)
-    return where(signbit(x), mul(found, -1.0), found)
+    return recording.replayable(copysign)(pow(abs(x), 1.0 / 3.0), x)

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Final
 
 from simulator.machine.isa import Pipe
-from simulator.numbers.formats import FP32, Format
+from simulator.numbers.formats import BF16, FP16, FP32, INT16, INT32, Format
 
 
 class TileWork(enum.Enum):
@@ -62,6 +62,7 @@ class TileOpcode:
             (tileop/arch32/dynamic/vector_dyn.h:2855; pto-isa a2a3/TTrans.hpp).
         in_place: an output may be written over an input.
         moves_whole: a tile that its elements fill is moved instead (vector/pad.cpp:23).
+        in_repeats: formats that it reads in whole repeats of 256 B, rows beyond the last too.
         inside: the instructions inside, each once, in the order in which the sources name them;
             which of them run depends on formats and shapes. Masks, flags and barriers are left out.
     """
@@ -77,6 +78,7 @@ class TileOpcode:
     is_late: bool = False
     in_place: bool = False
     moves_whole: bool = False
+    in_repeats: frozenset[Format] = frozenset()
     inside: tuple[str, ...]
 
 
@@ -86,7 +88,14 @@ _scalar = partial(_elements, has_scalar=True)
 _special = partial(_elements, has_scratch=True)
 _reduce = partial(TileOpcode, work=TileWork.REDUCE, has_scratch=True)
 _lines = partial(_reduce, work=TileWork.REDUCE_LINES, in_place=True)
-_compare = partial(TileOpcode, work=TileWork.COMPARE, has_scratch=True, in_place=True)
+_FLOATS: Final = frozenset((FP32, FP16, BF16))
+_compare = partial(
+    TileOpcode,
+    work=TileWork.COMPARE,
+    has_scratch=True,
+    in_place=True,
+    in_repeats=_FLOATS | {INT32, INT16},
+)
 _pair = partial(TileOpcode, work=TileWork.PAIR, inputs=2)
 _transpose = partial(TileOpcode, work=TileWork.TRANSPOSE)
 _IN: Final = "copy_gm_to_ubuf_align"
@@ -135,7 +144,7 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
     _elements(name="CEIL", function="ceil", inside=("vconv",)),
     _elements(name="FLOOR", function="floor", inside=("vconv",)),
     _elements(name="TRUNC", function="trunc", inside=("vconv",)),
-    _elements(name="LOGICALNOT", function="logical_not", has_scratch=True,
+    _elements(name="LOGICALNOT", function="logical_not", has_scratch=True, in_repeats=_FLOATS,
             inside=("vconv", "vector_dup", "vcmpv", "vsel")),
     _elements(name="EXP2", function="exp2", has_scratch=True,
             inside=("vconv", "vector_dup", "vln", "vmul", "vexp")),

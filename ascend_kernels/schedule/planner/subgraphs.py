@@ -56,8 +56,6 @@ _asked: Final[Callable[[Attributes], Hashable]] = operator.attrgetter(
     *(each.name for each in fields(Attributes) if each.name not in _APART)
 )
 """The attributes of a node but its number, its place in a tensor and that in the source."""
-_WHOLE_REPEATS: Final = frozenset(("CMP", "CMPS"))
-"""Opcodes that read rows beyond the last, up to 256 B."""
 
 
 def eliminate_common(graph: TileGraph) -> TileGraph:
@@ -182,8 +180,9 @@ def padded(graph: TileGraph, parts: Mapping[int, _Part]) -> Mapping[int, Shape]:
             continue
         visited.add(tensor)
         *outer, last = found[parts[tensor].raw]
-        if node.opcode in _WHOLE_REPEATS and outer:
-            blocks = last * graph.tensors[tensor].format.dtype.itemsize // BLOCK_BYTES
+        fmt = graph.tensors[tensor].format
+        if outer and fmt in TILE_OPCODES[node.opcode].in_repeats:
+            blocks = last * fmt.dtype.itemsize // BLOCK_BYTES
             outer[-1] += -(-_ROW_BLOCKS // blocks) - 1
             found[parts[tensor].raw] = (*outer, last)
     return found
