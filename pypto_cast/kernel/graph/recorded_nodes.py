@@ -203,6 +203,9 @@ class RecordedNodes:
     def _reshape(self, call: Call, input: Tensor, *_: object, **named: object) -> None:
         self._add(call, "reshape", ROWS["reshape"].opcodes["T"], [input])
 
+    def _clone(self, call: Call, input: Tensor) -> None:
+        self._add(call, "clone", "REGISTER_COPY", [input])
+
     def _expand(self, call: Call, input: Tensor, *_: object, **named: object) -> None:
         pairs = zip(input.shape, call.result.shape, strict=True)
         axis = next((k for k, (before, after) in enumerate(pairs) if before != after), -1)

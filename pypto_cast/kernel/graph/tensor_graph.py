@@ -136,6 +136,7 @@ class _Reader(RecordedNodes):
             "full": self._full,
             "cast": self._cast,
             "reshape": self._reshape,
+            "clone": self._clone,
             "expand_clone": self._expand,
             "concat": self._concat,
             "transpose": self._transpose,
