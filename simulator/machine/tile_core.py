@@ -514,6 +514,8 @@ def _values(step: TileStep, inputs: Sequence[_Values]) -> _Values:
             ).values
         case TileWork.GATHER:
             return _gathered(inputs, step.inputs[0].format, step.axis)
+        case TileWork.WEIGH:
+            return _weighed(row.function, inputs, step.inputs[0].format)
         case TileWork.ALIAS:
             raise SimulatorFault(f"{row.name} moves nothing, and has no values of its own")
         case _:
@@ -540,6 +542,19 @@ def _gathered(inputs: Sequence[_Values], fmt: Format, axis: int) -> _Values:
             f"has indices {index.min()} to {index.max()} along an axis of {length} elements"
         )
     return gather(Enclosure(values=source), Enclosure(values=index), fmt, axis=axis).values
+
+
+def _weighed(function: str, inputs: Sequence[_Values], fmt: Format) -> _Values:
+    """Elements with weights along the second axis; of two axes 0 has its weight too."""
+    values, weights = inputs
+    if values.ndim < 2 or weights.shape != values.shape[1:2]:
+        raise SimulatorFault(f"has {weights.shape} weights for {values.shape} elements")
+    spread = weights.reshape(-1, *(1,) * (values.ndim - 2))
+    spread = np.ascontiguousarray(np.broadcast_to(spread, values.shape))
+    found = evaluated(function, (values, spread), fmt)
+    if values.ndim > 2:
+        return found
+    return np.where(values == 0, evaluated("mul", (values, spread), fmt), found)
 
 
 def _reduced(function: str, values: _Values, fmt: Format, axis: int) -> _Values:

@@ -37,6 +37,7 @@ class TileWork(enum.Enum):
     TRANSPOSE = "two axes are exchanged"
     ACCUMULATE = "the sums or products of all elements up to each along an axis"
     GATHER = "elements along an axis, read by indices"
+    WEIGH = "a function of the elements, and of one weight for each place of the second axis"
     ALIAS = "another view of the same bytes; nothing moves"
 
 
@@ -202,6 +203,8 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
     _special(name="FLOORDIVS", function="floor_div", has_scalar=True, in_place=False,
             inside=("vdiv", "vconv", "vmuls", "vsub", "vcmpvs", "vsel")),
     _scalar(name="LReLU", function="lrelu", inside=("vlrelu",)),
+    TileOpcode(name="PRELU", work=TileWork.WEIGH, function="lrelu", inputs=2, has_scratch=True,
+            in_repeats=_FLOATS, inside=("vcmpvs", "vmul", "vsel", "vlrelu")),
     _special(name="SIGNBIT", function="signbit", inside=("vshr", "vconv")),
     _special(name="ISNAN", function="isnan", inside=("vcmpv", "vsel", "vconv")),
     _special(name="ISFINITE", function="isfinite",
@@ -282,7 +285,6 @@ NO_ROW: Final[Mapping[str, str]] = MappingProxyType(
         **dict.fromkeys(("SCATTER", "SCATTER_ELEMENT"), _SCALAR),
         "POWS": "a number that chooses among several functions",
         "REMRS": "a number before its tile, which the dump puts behind it",
-        "PRELU": "a weight for each column, which no operand is repeated to",
         "TRIUL": "a diagonal that the place of the tile moves",
         **dict.fromkeys(
             ("PERMUTE", "PACK", "UNPACK", "GATHER_MASK_BUILDIN"), "a move that is not modelled"

@@ -39,7 +39,7 @@ from ascend_kernels.schedule.planner.tiles.tile_graph import (
     producers,
 )
 from ascend_kernels.schedule.planner.tiles.tile_views import alive
-from simulator.machine.tile_opcodes import TILE_OPCODES
+from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
 from tiling.grid import Shape
 from tiling.ub import round_up
 
@@ -180,8 +180,9 @@ def padded(graph: TileGraph, parts: Mapping[int, _Part]) -> Mapping[int, Shape]:
             continue
         visited.add(tensor)
         *outer, last = found[parts[tensor].raw]
-        fmt = graph.tensors[tensor].format
-        if outer and fmt in TILE_OPCODES[node.opcode].in_repeats:
+        fmt, row = graph.tensors[tensor].format, TILE_OPCODES[node.opcode]
+        is_deep = row.work is TileWork.WEIGH and len(outer) > 1
+        if outer and fmt in row.in_repeats and not is_deep:
             blocks = last * fmt.dtype.itemsize // BLOCK_BYTES
             outer[-1] += -(-_ROW_BLOCKS // blocks) - 1
             found[parts[tensor].raw] = (*outer, last)

@@ -37,6 +37,7 @@ from pypto_cast.recording.steps import Call
 from pypto_cast.tensors import indexing
 from pypto_cast.tensors.symbolic import are_known, scalar_of
 from pypto_cast.tensors.tensor import Tensor
+from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
 from simulator.numbers.formats import FP32
 
 _RAW_A_PARAMETER: Final = 4
@@ -47,6 +48,8 @@ _PLACED: Final = ("view", "__getitem__", "assemble", "__setitem__")
 """Operations at places that may be known only when the kernel runs."""
 _PASSES: Final = "pass_options"
 _UNROLLED: Final = re.compile(r"_Unroll(?!1_)")
+_PADDED_DIMS: Final = 5
+"""The axes that upstream's tile operations count, those that a tensor lacks before its own."""
 _AROUND: Final = ("RESHAPE", "VIEW", "ASSEMBLE")
 """Opcodes that may stand before the one of an operation."""
 
@@ -210,12 +213,15 @@ class _Reader(RecordedNodes):
             if isinstance(number, bool) or not isinstance(number, (int, float)):
                 raise PlanError(f"{name} {call.place}: {number!r} as an operand is not planned")
             scalar = float(number)
-        rank = len(call.result.shape)
-        inputs = [self._of_rank(call, each, rank) for each in operands]
+        rank, axis = len(call.result.shape), -1
+        if opcode in TILE_OPCODES and TILE_OPCODES[opcode].work is TileWork.WEIGH:
+            inputs, axis = operands, _PADDED_DIMS - rank + 1
+        else:
+            inputs = [self._of_rank(call, each, rank) for each in operands]
         inside = {each.number_format for each in self._casts.get(name, ())}
         fmt = self._format(inputs[0])
         if fmt not in inside or call.result.dtype.number_format is not fmt:
-            self._node(call, name, opcode, inputs, scalar=scalar, function=function)
+            self._node(call, name, opcode, inputs, scalar=scalar, function=function, axis=axis)
             return
         asked: dict[str, Any] = {"mode": CastMode.CAST_NONE.round_mode, "saturate": False}
         wide = []

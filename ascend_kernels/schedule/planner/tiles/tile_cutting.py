@@ -128,6 +128,8 @@ class _Cutter:
                 self._gather()
             case TileWork.PAD:
                 self._pad()
+            case TileWork.WEIGH:
+                self._weigh()
             case _:
                 raise PlanError(f"{node.place}: how it is cut into tiles is not known")
 
@@ -248,6 +250,16 @@ class _Cutter:
             scratch = self._tensor(self._raw(TileTensor(format=fmt, shape=(elems,))))
             boxes = [read, (index, offset, extent)]
             self._operate(node.opcode, boxes, [result, scratch], node.attributes)
+
+    def _weigh(self) -> None:
+        """The weights of the tile's second axis beside each tile (vector/binary.cpp:194)."""
+        node = self._node
+        (source, weights), (target,) = node.inputs, node.outputs
+        for offset, extent in self._tiles(self._regions[target].tensor.shape):
+            result = [self._written(target, offset, extent)]
+            result += self._scratch([source], extent)
+            boxes = [(source, offset, extent), (weights, offset[1:2], extent[1:2])]
+            self._operate(node.opcode, boxes, result, node.attributes)
 
     def _pad(self) -> None:
         """The number alone, or behind elements, or elements alone (vector/pad.cpp:23)."""
