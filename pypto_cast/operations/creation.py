@@ -18,6 +18,7 @@ from pypto_cast.tensors.indexing import ints
 from pypto_cast.tensors.operators import ElementLike, Number
 from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.tensors.undecided import KernelNumber
+from simulator.arithmetic.indexed.by_place import spaced
 from simulator.numbers.formats import BF16, FP32
 from tiling.grid import Shape
 from tiling.plan import check_shape
@@ -95,6 +96,7 @@ def _of(
 
 
 @OperationRow(
+    opcodes={"S": "RANGE"},
     remark="INT32; FP32 in the steps of upstream's range, each rounded to the nearest",
     example="pypto.arange(4)",
 )
@@ -131,26 +133,11 @@ def arange(*bounds: Number) -> Tensor:
     extent = length if tile is None else tile[0]
     for bound in (start, stop, step):
         filling("arange", bound, dtype)
-    if dtype is DataType.DT_INT32:
-        data = np.arange(length, dtype=np.int64) * step + start
-        return Tensor._from_result(shape, dtype, data=data.astype(np.int32))
+    fmt = dtype.number_format
     tiles = [
-        _spaced(np.float32(start), np.float32(step), k, min(extent, length - k))
-        for k in range(0, length, extent)
+        spaced(start, step, k, min(extent, length - k), fmt) for k in range(0, length, extent)
     ]
     return Tensor._from_result(shape, dtype, data=np.concatenate(tiles))
-
-
-def _spaced(start: np.float32, step: np.float32, offset: int, count: int) -> np.ndarray:
-    first = start + np.float32(offset) * step
-    padded = -(-count // 64) * 64
-    values = np.empty(padded, np.float32)
-    values[:8] = first + np.arange(8, dtype=np.float32) * step
-    for k in range(8, 64, 8):
-        values[k : k + 8] = values[k - 8 : k] + np.float32(8) * step
-    for k in range(64, padded, 64):
-        values[k : k + 64] = values[k - 64 : k] + np.float32(64) * step
-    return values[:count]
 
 
 def _size(name: str, size: object) -> Shape:

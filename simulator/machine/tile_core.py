@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from simulator import arithmetic
 from simulator.arithmetic import EXACT, OPERATIONS, Enclosure
+from simulator.arithmetic.indexed.by_place import TRIANGLES, ones_of_triangle, spaced
 from simulator.arithmetic.indexed.gather_scatter import gather
 from simulator.arithmetic.indexed.running_sums import prefix_scan
 from simulator.machine.core import Registers
@@ -144,6 +145,8 @@ class TileStep:
         outputs: those that it writes; those behind the first are scratch memory.
         scalar: the number beside them; device code holds it in FP32.
         scalar_first: the number is the first operand.
+        step: the distance of numbers that begin with it.
+        numbers: those of the tile: the diagonal of a triangle, the first place of a range.
         function: of a comparison, the row of `OPERATIONS`.
         axis: of a reduction of lines, of sums, of indices, of a repetition.
         axes: that are exchanged.
@@ -155,6 +158,8 @@ class TileStep:
     outputs: tuple[TileBox, ...]
     scalar: float | None = None
     scalar_first: bool = False
+    step: float | None = None
+    numbers: tuple[int, ...] = ()
     function: str = ""
     axis: int = -1
     axes: tuple[int, ...] = ()
@@ -514,6 +519,10 @@ def _values(step: TileStep, inputs: Sequence[_Values]) -> _Values:
             ).values
         case TileWork.GATHER:
             return _gathered(inputs, step.inputs[0].format, step.axis)
+        case TileWork.TRIANGLE:
+            return _triangle(step, inputs[0])
+        case TileWork.SPACED:
+            return _spaced(step)
         case TileWork.WEIGH:
             return _weighed(row.function, inputs, step.inputs[0].format)
         case TileWork.ALIAS:
@@ -542,6 +551,24 @@ def _gathered(inputs: Sequence[_Values], fmt: Format, axis: int) -> _Values:
             f"has indices {index.min()} to {index.max()} along an axis of {length} elements"
         )
     return gather(Enclosure(values=source), Enclosure(values=index), fmt, axis=axis).values
+
+
+def _triangle(step: TileStep, values: _Values) -> _Values:
+    if len(step.numbers) != 1 or values.ndim < 2 or step.function not in TRIANGLES:
+        raise SimulatorFault(f"names no triangle of {values.shape}, but {step.function!r}")
+    fmt = step.inputs[0].format
+    kept = ones_of_triangle(step.function, values.shape[-2:], step.numbers[0], fmt.dtype)
+    spread = np.ascontiguousarray(np.broadcast_to(kept, values.shape))
+    return evaluated("mul", (values, spread), fmt)
+
+
+def _spaced(step: TileStep) -> _Values:
+    result = step.outputs[0]
+    if len(step.numbers) != 1 or len(result.shape) != 1 or step.step is None:
+        raise SimulatorFault("has no place and no distance for its numbers")
+    assert step.scalar is not None
+    ends = step.scalar, step.step
+    return spaced(*ends, step.numbers[0], result.shape[0], result.format)
 
 
 def _weighed(function: str, inputs: Sequence[_Values], fmt: Format) -> _Values:

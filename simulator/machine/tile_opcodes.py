@@ -37,11 +37,15 @@ class TileWork(enum.Enum):
     TRANSPOSE = "two axes are exchanged"
     ACCUMULATE = "the sums or products of all elements up to each along an axis"
     GATHER = "elements along an axis, read by indices"
+    TRIANGLE = "the elements on one side of a diagonal, their products with 0 on the other"
+    SPACED = "numbers at a distance from each other"
     WEIGH = "a function of the elements, and of one weight for each place of the second axis"
     ALIAS = "another view of the same bytes; nothing moves"
 
 
 REDUCTIONS: Final = frozenset((TileWork.REDUCE, TileWork.REDUCE_LINES))
+NUMBERED: Final = frozenset((TileWork.TRIANGLE, TileWork.SPACED))
+"""Works with a number that follows from the place of the tile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,6 +246,9 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
             inside=("vconv", "vector_dup", "vcmpv", "vsel")),
     _scalar(name="WHERE_ST", function="where", inputs=2, scalar_at=1, has_scratch=True,
             inside=("vconv", "vector_dup", "vcmpv", "vsel")),
+    TileOpcode(name="TRIUL", work=TileWork.TRIANGLE, inside=("vector_dup", "vmul", _UNIT_S)),
+    TileOpcode(name="RANGE", work=TileWork.SPACED, inputs=0, has_scalar=True,
+            inside=(_UNIT_S, "vadds")),
     TileOpcode(name="PAD", work=TileWork.PAD, has_scalar=True, moves_whole=True,
             inside=("vcopy", "vector_dup")),
     TileOpcode(name="FILLPAD", work=TileWork.PAD, has_scalar=True, inside=("vcopy", "vector_dup")),
@@ -285,14 +292,12 @@ NO_ROW: Final[Mapping[str, str]] = MappingProxyType(
         **dict.fromkeys(("SCATTER", "SCATTER_ELEMENT"), _SCALAR),
         "POWS": "a number that chooses among several functions",
         "REMRS": "a number before its tile, which the dump puts behind it",
-        "TRIUL": "a diagonal that the place of the tile moves",
         **dict.fromkeys(
             ("PERMUTE", "PACK", "UNPACK", "GATHER_MASK_BUILDIN"), "a move that is not modelled"
         ),
         "INDEX_ADD": "an order in which rows are added to memory, which is not public",
         "INDEX_ADD_UB": "rows that its indices name, which the scalar unit reads",
         "BRCB": "a packed column, whose layout is not modelled",
-        "RANGE": "a first number that the dump's JSON lacks",
         "WHERE_SS": "two numbers that the dump lacks",
     }
 )

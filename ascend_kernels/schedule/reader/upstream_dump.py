@@ -18,6 +18,7 @@ from ascend_kernels.schedule.consistency import (
     check_parameters,
     check_steps,
 )
+from ascend_kernels.schedule.part_types import MAX_BITS
 from ascend_kernels.schedule.parts import (
     COPIES,
     OUTWARD,
@@ -245,6 +246,7 @@ class _Reader:
                     function,
                     attributes.shapes,
                     attributes.numbers,
+                    attributes.of_task,
                     entries.get(leaf_hash, {}),
                     self._formats,
                     chip_named(CHIP).ub_bytes,
@@ -521,6 +523,11 @@ class _Root:
             first = by_place[entry] + 1 + 3 * dims
             shape = tuple(map(resolve.argument, range(first, first + dims)))
             accesses.append(Access(tensor="", offset=(), shape=shape))
+        for place in text.numbers:
+            number = resolve.argument(place)
+            if isinstance(number, int) and number >= 1 << MAX_BITS - 1:
+                number -= 1 << MAX_BITS  # it is written without its sign
+            accesses.append(Access(tensor="", offset=(), shape=(number,)))
         for place in text.reshaped:
             raw = self._raw_of(operands[place])
             extents, _ = self._shape(raw)

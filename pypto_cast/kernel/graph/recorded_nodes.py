@@ -203,6 +203,17 @@ class RecordedNodes:
     def _reshape(self, call: Call, input: Tensor, *_: object, **named: object) -> None:
         self._add(call, "reshape", ROWS["reshape"].opcodes["T"], [input])
 
+    def _range(self, call: Call, *bounds: float) -> None:
+        if not all(isinstance(each, (int, float)) for each in bounds):
+            raise PlanError(f"arange {call.place}: a number read from data is not planned")
+        start, _, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+        opcode = ROWS["arange"].opcodes["S"]
+        self._add(call, "arange", opcode, [], scalar=float(start), step=float(step), number=0)
+
+    def _triangle(self, call: Call, name: str, x: Tensor, diagonal: int) -> None:
+        opcode = ROWS[name].opcodes["T"]
+        self._add(call, name, opcode, [x], function=name, number=diagonal)
+
     def _clone(self, call: Call, input: Tensor) -> None:
         self._add(call, "clone", "REGISTER_COPY", [input])
 

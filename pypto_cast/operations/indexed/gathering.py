@@ -26,6 +26,7 @@ from pypto_cast.recording.buffers import Uninitialized, slices
 from pypto_cast.tensors.tensor import Tensor
 from simulator.arithmetic import Enclosure
 from simulator.arithmetic.indexed import gather_scatter as reading
+from simulator.arithmetic.indexed.by_place import pattern
 from simulator.arithmetic.indexed.gather_scatter import Positions
 from simulator.numbers.formats import BOOL
 from tiling.grid import Shape
@@ -113,8 +114,8 @@ def gathermask(self: Tensor, pattern_mode: int) -> Tensor:
         raise TypeError(f"gathermask takes an int as pattern_mode, not {pattern_mode!r}")
     if not 1 <= pattern_mode <= 7:
         raise ValueError(f"gathermask: pattern_mode {pattern_mode}; 1 to 7 are there")
-    step = 1 if pattern_mode == 7 else 2 if pattern_mode <= 2 else 4
-    start = 0 if step == 1 else pattern_mode - step // 2 - step // 4
+    taken = pattern(pattern_mode)
+    step = taken.step
     shape, valid = tuple(map(int, x.shape)), tuple(x.valid_shape)
     if shape[-1] % step:
         raise ShapeError(f"gathermask: the last axis of {list(shape)} is no multiple of {step}")
@@ -122,7 +123,7 @@ def gathermask(self: Tensor, pattern_mode: int) -> Tensor:
         raise ValueError(f"gathermask: the last axis of {list(shape)} holds data in {valid[-1]}")
     ends = (shape[-1] // step,)
     return moved(
-        x, shape[:-1] + ends, valid[:-1] + ends, lambda array: array[..., start::step].copy()
+        x, shape[:-1] + ends, valid[:-1] + ends, lambda array: array[..., taken].copy()
     )
 
 

@@ -31,6 +31,7 @@ from simulator.machine.tile_core import reduction_scratch
 from simulator.machine.tile_opcodes import (
     NO_FORMAT,
     NO_ROW,
+    NUMBERED,
     PAIRED,
     TILE_OPCODES,
     TileOpcode,
@@ -130,6 +131,8 @@ class _Cutter:
                 self._pad()
             case TileWork.WEIGH:
                 self._weigh()
+            case work if work in NUMBERED:
+                self._numbered()
             case _:
                 raise PlanError(f"{node.place}: how it is cut into tiles is not known")
 
@@ -250,6 +253,19 @@ class _Cutter:
             scratch = self._tensor(self._raw(TileTensor(format=fmt, shape=(elems,))))
             boxes = [read, (index, offset, extent)]
             self._operate(node.opcode, boxes, [result, scratch], node.attributes)
+
+    def _numbered(self) -> None:
+        """Tiles with a number each: rows before it less columns (vector/math.cpp:803), or elements
+        before it (vector/indexing.cpp:1267).
+        """
+        node = self._node
+        (target,), asked = node.outputs, node.attributes
+        assert asked.number is not None
+        for offset, extent in self._tiles(self._regions[target].tensor.shape):
+            place = offset[-2] - offset[-1] if node.inputs else offset[0]
+            numbered = replace(asked, number=asked.number + place)
+            boxes = [(each, offset, extent) for each in node.inputs]
+            self._operate(node.opcode, boxes, [self._written(target, offset, extent)], numbered)
 
     def _weigh(self) -> None:
         """The weights of the tile's second axis beside each tile (vector/binary.cpp:194)."""
