@@ -18,7 +18,13 @@ import numpy.typing as npt
 
 from simulator import arithmetic
 from simulator.arithmetic import EXACT, OPERATIONS, Enclosure
-from simulator.arithmetic.indexed.by_place import TRIANGLES, ones_of_triangle, spaced
+from simulator.arithmetic.indexed.by_place import (
+    ALL,
+    TRIANGLES,
+    ones_of_triangle,
+    pattern,
+    spaced,
+)
 from simulator.arithmetic.indexed.gather_scatter import gather
 from simulator.arithmetic.indexed.running_sums import prefix_scan
 from simulator.machine.core import Registers
@@ -519,6 +525,10 @@ def _values(step: TileStep, inputs: Sequence[_Values]) -> _Values:
             ).values
         case TileWork.GATHER:
             return _gathered(inputs, step.inputs[0].format, step.axis)
+        case TileWork.PATTERN:
+            return inputs[0][..., _pattern(step)]
+        case TileWork.ONE_HOT:
+            return _one_hot(inputs[0], result)
         case TileWork.TRIANGLE:
             return _triangle(step, inputs[0])
         case TileWork.SPACED:
@@ -551,6 +561,19 @@ def _gathered(inputs: Sequence[_Values], fmt: Format, axis: int) -> _Values:
             f"has indices {index.min()} to {index.max()} along an axis of {length} elements"
         )
     return gather(Enclosure(values=source), Enclosure(values=index), fmt, axis=axis).values
+
+
+def _pattern(step: TileStep) -> slice:
+    if step.scalar is None or step.scalar not in range(1, ALL + 1):
+        raise SimulatorFault(f"names no pattern, but {step.scalar}")
+    return pattern(int(step.scalar))
+
+
+def _one_hot(values: _Values, result: TileBox) -> _Values:
+    classes = result.shape[-1]
+    if values.size and not 0 <= values.min() <= values.max() < classes:
+        raise SimulatorFault(f"has elements {values.min()} to {values.max()} of {classes} classes")
+    return (values[..., None] == np.arange(classes)).astype(result.format.dtype)
 
 
 def _triangle(step: TileStep, values: _Values) -> _Values:

@@ -37,6 +37,8 @@ class TileWork(enum.Enum):
     TRANSPOSE = "two axes are exchanged"
     ACCUMULATE = "the sums or products of all elements up to each along an axis"
     GATHER = "elements along an axis, read by indices"
+    PATTERN = "elements along the last axis at a fixed pattern, whose number is the scalar"
+    ONE_HOT = "1 at the place that each element names along a new last axis, else 0"
     TRIANGLE = "the elements on one side of a diagonal, their products with 0 on the other"
     SPACED = "numbers at a distance from each other"
     WEIGH = "a function of the elements, and of one weight for each place of the second axis"
@@ -249,6 +251,9 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
     TileOpcode(name="TRIUL", work=TileWork.TRIANGLE, inside=("vector_dup", "vmul", _UNIT_S)),
     TileOpcode(name="RANGE", work=TileWork.SPACED, inputs=0, has_scalar=True,
             inside=(_UNIT_S, "vadds")),
+    TileOpcode(name="GATHER_MASK", work=TileWork.PATTERN, has_scalar=True,
+            inside=("vreducev2",)),
+    TileOpcode(name="ONEHOT", work=TileWork.ONE_HOT, inside=("vector_dup", _UNIT_S)),
     TileOpcode(name="PAD", work=TileWork.PAD, has_scalar=True, moves_whole=True,
             inside=("vcopy", "vector_dup")),
     TileOpcode(name="FILLPAD", work=TileWork.PAD, has_scalar=True, inside=("vcopy", "vector_dup")),
@@ -292,9 +297,7 @@ NO_ROW: Final[Mapping[str, str]] = MappingProxyType(
         **dict.fromkeys(("SCATTER", "SCATTER_ELEMENT"), _SCALAR),
         "POWS": "a number that chooses among several functions",
         "REMRS": "a number before its tile, which the dump puts behind it",
-        **dict.fromkeys(
-            ("PERMUTE", "PACK", "UNPACK", "GATHER_MASK_BUILDIN"), "a move that is not modelled"
-        ),
+        **dict.fromkeys(("PERMUTE", "PACK", "UNPACK"), "a move that is not modelled"),
         "INDEX_ADD": "an order in which rows are added to memory, which is not public",
         "INDEX_ADD_UB": "rows that its indices name, which the scalar unit reads",
         "BRCB": "a packed column, whose layout is not modelled",

@@ -61,6 +61,7 @@ LEAF: Final[Mapping[str, Any]] = {
                 "SCALAR?": {"value": float | None},
                 "op_attr_START?": {"value": float | None},
                 "op_attr_STEP?": {"value": float | None},
+                "op_attr_patternMode?": int,
                 "is_upper?": bool,
                 "op_attr_reverseOperand?": bool,
                 "op_attr_AXIS?": int,

@@ -166,6 +166,7 @@ class LeafReader:
             self._copies.append(_copy_of(given, attributes))
         is_sync = opcode.startswith(SYNCS)
         value = attributes.get("SCALAR", attributes.get("op_attr_START", {})).get("value")
+        value = attributes.get("op_attr_patternMode", value)
         function = ""
         if "op_attr_cmp_operation" in attributes:
             function = _COMPARISONS[attributes["op_attr_cmp_operation"]]

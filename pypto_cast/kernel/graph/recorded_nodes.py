@@ -214,6 +214,13 @@ class RecordedNodes:
         opcode = ROWS[name].opcodes["T"]
         self._add(call, name, opcode, [x], function=name, number=diagonal)
 
+    def _pattern(self, call: Call, x: Tensor, pattern_mode: int) -> None:
+        opcode = ROWS["gathermask"].opcodes["T"]
+        self._add(call, "gathermask", opcode, [x], scalar=float(pattern_mode))
+
+    def _one_hot(self, call: Call, input: Tensor, num_classes: int) -> None:
+        self._add(call, "one_hot", ROWS["one_hot"].opcodes["T"], [input])
+
     def _clone(self, call: Call, input: Tensor) -> None:
         self._add(call, "clone", "REGISTER_COPY", [input])
 

@@ -140,6 +140,8 @@ class _Reader(RecordedNodes):
             "cast": self._cast,
             "reshape": self._reshape,
             "clone": self._clone,
+            "gathermask": self._pattern,
+            "one_hot": self._one_hot,
             "arange": self._range,
             "triangular": self._triangle,
             "expand_clone": self._expand,

@@ -90,7 +90,7 @@ def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
 @OperationRow(
     remark="bits are copied",
     dtypes=everywhere(*(d for d in COPIED if d not in (DataType.DT_INT8, DataType.DT_UINT8))),
-    opcodes={"T": "GATHER_MASK_BUILDIN"},
+    opcodes={"T": "GATHER_MASK"},
     example="pypto.gathermask(pypto.concat([x, x], -1), 1)",
     is_method=True,
 )

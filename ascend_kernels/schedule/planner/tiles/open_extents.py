@@ -84,6 +84,8 @@ def inferred(
             result = held.extents
         elif work is TileWork.WEIGH:
             result = inputs[0]
+        elif work in (TileWork.PATTERN, TileWork.ONE_HOT):
+            result = held.shape
         elif work is TileWork.TRANSPOSE:
             result = exchanged(inputs[0], node.attributes.axes)
         elif work not in REDUCTIONS and _are_whole(graph, node, found):

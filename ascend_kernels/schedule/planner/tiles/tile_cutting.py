@@ -131,6 +131,10 @@ class _Cutter:
                 self._pad()
             case TileWork.WEIGH:
                 self._weigh()
+            case TileWork.ONE_HOT:
+                self._one_hot()
+            case TileWork.PATTERN:
+                self._pattern()
             case work if work in NUMBERED:
                 self._numbered()
             case _:
@@ -266,6 +270,27 @@ class _Cutter:
             numbered = replace(asked, number=asked.number + place)
             boxes = [(each, offset, extent) for each in node.inputs]
             self._operate(node.opcode, boxes, [self._written(target, offset, extent)], numbered)
+
+    def _one_hot(self) -> None:
+        """All classes of each tile of elements (vector/math.cpp:437)."""
+        node = self._node
+        (source,), (target,) = node.inputs, node.outputs
+        for offset, extent in self._tiles(self._regions[target].tensor.shape):
+            boxes = [(source, offset[:-1], extent[:-1])]
+            result = [self._written(target, offset, extent)]
+            self._operate(node.opcode, boxes, result, node.attributes)
+
+    def _pattern(self) -> None:
+        """The elements of each tile that the pattern takes (vector/indexing.cpp:1453)."""
+        node = self._node
+        (source,), (target,) = node.inputs, node.outputs
+        whole, held = (self._regions[each].tensor.shape[-1] for each in (source, target))
+        step = whole // held
+        for offset, extent in self._tiles(self._regions[source].tensor.shape):
+            place, last = offset[-1] // step, node.tile_shape[len(offset) - 1] // step
+            box = (*offset[:-1], place), (*extent[:-1], min(held - place, last))
+            result = [self._written(target, *box)]
+            self._operate(node.opcode, [(source, offset, extent)], result, node.attributes)
 
     def _weigh(self) -> None:
         """The weights of the tile's second axis beside each tile (vector/binary.cpp:194)."""
