@@ -211,7 +211,6 @@ def _either_of(name: str, taken: Tensor, other: Tensor) -> Tensor:
 
 @_test(
     dtypes=everywhere(*FLOATS, *INTEGERS[:3]),
-    run_in_fp32=BF16_IN_FP32,
     opcodes={"T": "SIGNBIT"},
     is_method=True,
 )

@@ -144,7 +144,7 @@ NEVER_IN_PLACE = {
     *("BITWISERIGHTSHIFT", "SBITWISELEFTSHIFT", "SBITWISERIGHTSHIFT", "COPY_IN", "COPY_OUT"),
     *(f"PAIR{name}" for name in ("SUM", "MAX", "MIN", "PROD")),
     *(f"ROW{name}_SINGLE" for name in ("SUM", "MAX", "MIN", "PROD")),
-    *("POW", "REM", "REMS", "MOD", "MODS"),
+    *("POW", "REM", "REMS", "MOD", "MODS", "PRELU", "TRIUL", "ONEHOT", "GATHER_MASK"),
     # at 883e7dfb0
     *("TANH", "SINH", "COSH", "ERF", "ERFC", "ASIN", "ACOS", "ATAN", "ATAN2", "ASINH", "ACOSH"),
     *("ATANH", "FLOORDIV", "FLOORDIVS", "CUM_PROD", "SIN", "COS"),
@@ -155,7 +155,7 @@ WITH_SCRATCH = {
     *("SBITWISERIGHTSHIFT", "CMP", "CMPS", "WHERE_TT", "WHERE_TS", "WHERE_ST"),
     *("TRANSPOSE_VNCHWCONV", "GATHER_ELEMENT", "ROWSUMLINE"),
     *(f"ROW{name}_SINGLE" for name in ("SUM", "MAX", "MIN", "PROD")),
-    *("POW", "HYPOT", "SIGNBIT"),
+    *("POW", "HYPOT", "SIGNBIT", "PRELU"),
     # at 883e7dfb0
     *("TANH", "SINH", "COSH", "TAN", "ERF", "ERFC", "ASIN", "ACOS", "ATAN", "ATAN2", "ASINH"),
     *("ACOSH", "ATANH", "FLOORDIV", "FLOORDIVS", "ISNAN", "ISFINITE", "SIN", "COS"),
