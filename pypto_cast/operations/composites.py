@@ -7,7 +7,6 @@ framework/src/interface/operation/vector/{math,unary}.cpp and framework/src/inte
 
 from __future__ import annotations
 
-import inspect
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -32,6 +31,7 @@ from pypto_cast.operations.elementwise_functions import (
 )
 from pypto_cast.operations.elementwise_plan import elementwise, together
 from pypto_cast.operations.lowering import (
+    as_one,
     axis_of,
     check_operand,
     is_cast_inside,
@@ -76,12 +76,13 @@ _MAX_DECIMALS = 38
 def in_fp32(x: Tensor, compute: Callable[[Tensor], Tensor]) -> Tensor:
     """Compute on the FP32 cast of a tensor and cast back, each where the dtype is another.
 
-    Integers are clamped; a cast to floats has upstream's default, which no bit depends on.
+    Both have upstream's default, OFF beside integers, which no bit depends on: INT32 is clamped, and
+    other integers are exact.
     """
-    wide = cast(x, DataType.DT_FP32)
+    satmode = None if isinstance(x.dtype.format, FloatFormat) else SaturationMode.OFF
+    wide = cast(x, DataType.DT_FP32, satmode=satmode)
     with together():
         result = compute(wide)
-    satmode = None if isinstance(x.dtype.format, FloatFormat) else SaturationMode.ON
     return cast(result, x.dtype, CastMode.CAST_NONE, satmode)
 
 
@@ -492,10 +493,6 @@ def _triangle(name: str, input: object, diagonal: object, cut: Callable[..., Arr
     return cast(product, x.dtype, CastMode.CAST_TRUNC, SaturationMode.ON)
 
 
-_product = inspect.unwrap(elementwise)
-"""The operation without its record: the mask that it reads is no operation's result."""
-
-
 @recording.replayable
 def triangular(name: str, x: Tensor, diagonal: int) -> Tensor:
     """The product with 1 in a triangle and 0 beside it, one tile operation upstream."""
@@ -504,7 +501,8 @@ def triangular(name: str, x: Tensor, diagonal: int) -> Tensor:
         kept = ones_of_triangle(name, shape[-2:], diagonal, x.dtype.number_format.dtype)
         data = Enclosure(values=np.broadcast_to(kept, shape))
     mask = Tensor._from_result(shape, x.dtype, data=data, valid=shape)
-    return _product("mul", x, mask)
+    with as_one():
+        return elementwise("mul", x, mask)
 
 
 _HALF_PI_RECIPROCAL = 0.63661975

@@ -29,7 +29,7 @@ from pypto_cast.options.releases import RELEASES, ReleaseName
 from pypto_cast.recording.steps import Call
 from pypto_cast.tensors.symbolic import scalar_of
 from pypto_cast.tensors.tensor import Tensor
-from simulator.numbers.formats import Format
+from simulator.numbers.formats import FP32, INT64, Format
 from tiling.grid import Shape
 
 
@@ -294,29 +294,39 @@ class RecordedNodes:
         self._add(call, "cast", "CAST", [input], mode=mode.round_mode, saturate=saturate)
 
     def _accumulate(self, call: Call, input: Tensor, dim: int) -> None:
-        """Sums along the last axis of several are those along the one before, transposed.
+        """Floats and INT16 are added in FP32; those along the last of several axes are transposed.
 
-        Source: vector/math.cpp:736.
+        Source: vector/math.cpp:660, :736.
         """
-        rank = len(input.shape)
-        axis, tile = dim % rank, tuple(call.settings.vec_tile_shapes)
-        if rank == 1 or input.dtype is not DataType.DT_FP32:
-            raise PlanError(f"cumsum {call.place}: planned of FP32 in two dimensions or more")
-        operand, opcode = self._value(call, input), ROWS["cumsum"].opcodes["T"]
-        if axis < rank - 1:
-            self._node(call, "cumsum", opcode, [operand], axis=axis)
-            return
-        swapped = (rank - 2, rank - 1)
-        turned, held = exchanged(tile, swapped), self._tensors[operand]
-        for step, asked in (
-            ("TRANSPOSE_VNCHWCONV", {"tile_shape": tile, "axes": swapped}),
-            (opcode, {"tile_shape": turned, "axis": rank - 2}),
-        ):
-            result = self._between(held, exchanged(held.shape, swapped))
-            self._node(call, "cumsum", step, [operand], result, **asked)
-            operand = result
-        back = "TRANSPOSE_VNCHWCONV"
-        self._node(call, "cumsum", back, [operand], tile_shape=turned, axes=swapped)
+        rank, tile = len(input.shape), tuple(call.settings.vec_tile_shapes)
+        axis, fmt = dim % rank, input.dtype.number_format
+        is_whole = input.dtype in (DataType.DT_INT16, DataType.DT_INT32)
+        if input.dtype is DataType.DT_INT16 and input.dtype not in self._casts.get("cumsum", ()):
+            raise PlanError(f"cumsum {call.place}: INT16 that is added in INT32 is not planned")
+        wide = fmt if input.dtype is DataType.DT_INT32 else FP32
+        swapped = () if is_whole or rank == 1 or axis < rank - 1 else (rank - 2, rank - 1)
+        turned = exchanged(tile, swapped)
+        turn: dict[str, Any] = {"axes": swapped}
+        cast = {"saturate": False}
+        steps: list[tuple[str, Format, Shape, dict[str, Any]]] = [
+            ("TRANSPOSE_VNCHWCONV", fmt, tile, turn),
+            ("CAST", wide, turned, cast),
+            (ROWS["cumsum"].opcodes["T"], wide, turned, {"axis": rank - 2 if swapped else axis}),
+            ("CAST", INT64 if is_whole else fmt, turned, cast),
+            ("TRANSPOSE_VNCHWCONV", fmt, turned, turn),
+        ]
+        before = [fmt, *(step[1] for step in steps)]
+        steps = [
+            step
+            for step, held in zip(steps, before, strict=False)
+            if (step[3] is not turn or swapped) and (step[0] != "CAST" or step[1] is not held)
+        ]
+        operand = self._value(call, input)
+        shape = exchanged(self._tensors[operand].shape, swapped)
+        for step, (opcode, made, extents, asked) in enumerate(steps, 1):
+            result = None if step == len(steps) else self._between(self._tensors[operand], shape, made)
+            self._node(call, "cumsum", opcode, [operand], result, tile_shape=extents, **asked)
+            operand = self._nodes[-1].outputs[0]
 
     def _gather(self, call: Call, input: Tensor, dim: int, index: Tensor) -> None:
         axis = dim % len(input.shape)

@@ -37,6 +37,7 @@ from pypto_cast.recording.steps import Call
 from pypto_cast.tensors import indexing
 from pypto_cast.tensors.symbolic import are_known, scalar_of
 from pypto_cast.tensors.tensor import Tensor
+from simulator.machine.tile_functions import CHAINS
 from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
 from simulator.numbers.formats import FP32
 
@@ -218,12 +219,15 @@ class _Reader(RecordedNodes):
                 raise PlanError(f"{name} {call.place}: {number!r} as an operand is not planned")
             scalar = float(number)
         rank, axis = len(call.result.shape), -1
-        if opcode in TILE_OPCODES and TILE_OPCODES[opcode].work is TileWork.WEIGH:
+        runs = TILE_OPCODES.get(opcode)
+        if runs is not None and runs.work is TileWork.WEIGH:
             inputs, axis = operands, _PADDED_DIMS - rank + 1
         else:
             inputs = [self._of_rank(call, each, rank) for each in operands]
         inside = {each.number_format for each in self._casts.get(name, ())}
         fmt = self._format(inputs[0])
+        if runs is not None and runs.function in CHAINS:
+            inside = set()  # they convert inside of the tile
         if fmt not in inside or call.result.dtype.number_format is not fmt:
             self._node(call, name, opcode, inputs, scalar=scalar, function=function, axis=axis)
             return

@@ -11,6 +11,7 @@ import numpy as np
 from pypto_cast.cast.api import cast
 from pypto_cast.dtypes.data_types import CastMode, DataType, TopKAlgo
 from pypto_cast.operations.lowering import (
+    as_one,
     axis_of,
     check_memory_of,
     check_operand,
@@ -240,13 +241,15 @@ def cumsum(input: Tensor, dim: int) -> Tensor:
     x = check_operand("cumsum", input)
     is_float = x.dtype not in (DataType.DT_INT16, DataType.DT_INT32)
     in_fp32 = is_float or is_cast_inside("cumsum", x.dtype)
-    if x.dtype is not DataType.DT_INT32:
-        wide = cast(x, DataType.DT_FP32)
-        wide = wide if in_fp32 else cast(wide, DataType.DT_INT32, CastMode.CAST_TRUNC)
-    else:
-        wide = x
     in_turn = of_release("cumsum", x.dtype, getattr, "sums_in_turn")
-    return _running("cumsum", x, wide, dim, x.dtype if is_float else DataType.DT_INT64, in_turn)
+    with as_one():
+        if x.dtype is not DataType.DT_INT32:
+            wide = cast(x, DataType.DT_FP32)
+            wide = wide if in_fp32 else cast(wide, DataType.DT_INT32, CastMode.CAST_TRUNC)
+        else:
+            wide = x
+        given = x.dtype if is_float else DataType.DT_INT64
+        return _running("cumsum", x, wide, dim, given, in_turn)
 
 
 @OperationRow(

@@ -342,8 +342,9 @@ class _Cutter:
             if size == extent and self._node.opcode != "EXPAND":  # a last tile of one element
                 self._regions[target].tiles[offset] = self._read(source, start, size)
                 continue
+            opcode = "REGISTER_COPY" if size == extent else "EXPAND"
             output = self._written(target, offset, extent)
-            self._operate("EXPAND", [(source, start, size)], [output], asked)
+            self._operate(opcode, [(source, start, size)], [output], asked)
         return target
 
     def _reduce(self) -> None:
