@@ -397,6 +397,7 @@ _POWERS = (*FLOATS, DataType.DT_INT32, DataType.DT_INT16, DataType.DT_INT8, Data
         RELEASES, (DataType.DT_FP16, DataType.DT_BF16)
     ),  # vector/math.cpp:285 in 0.2.0
     opcodes={"TT": "POW", "TS": "POWS"},
+    composed_with_numbers=("0.2.0",),
     example="pypto.pow(x, 2)",
 )
 def pow(input: Tensor, other: Tensor | int | float, precision_type: object = None) -> Tensor:

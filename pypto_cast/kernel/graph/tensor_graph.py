@@ -178,9 +178,12 @@ class _Reader(RecordedNodes):
         arguments = (*call.arguments, *call.named.values())
         operands = [self._value(call, each) for each in arguments if isinstance(each, Tensor)]
         made = {each.opcode for each in self._parts(call, operands, self._checked)}
-        is_known = made <= {*ROWS[name].opcodes.values(), *_AROUND}
-        if not is_known and call.settings.release not in ROWS[name].composed_by:
-            others = [each for each in arguments if not isinstance(each, Tensor)]
+        row, others = ROWS[name], [each for each in arguments if not isinstance(each, Tensor)]
+        composed = row.composed_by
+        if any(isinstance(each, (int, float)) for each in others):
+            composed += row.composed_with_numbers
+        is_known = made <= {*row.opcodes.values(), *_AROUND}
+        if not is_known and call.settings.release not in composed:
             self._take_whole(call, name, operands, others)
         self._checked = len(self._nodes)
 
