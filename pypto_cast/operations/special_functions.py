@@ -321,6 +321,7 @@ def hypot(self: Tensor, other: Tensor) -> Tensor:
     parts=("abs", "mul", "signbit", "where"),
     dtypes=everywhere(*FLOATS, DataType.DT_INT16, DataType.DT_INT32),
     run_in_fp32=BF16_IN_FP32,
+    cast_to_fp32=dict.fromkeys(RELEASES, (DataType.DT_INT16, DataType.DT_INT32)),
     opcodes={"TT": "COPYSIGN"},
     example="pypto.copysign(x, y)",
 )

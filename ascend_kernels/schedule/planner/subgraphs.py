@@ -47,7 +47,7 @@ _ROW_BLOCKS: Final = 8
 _WIDENED: Final = frozenset(
     (
         *("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "CMP", "CMPS"),
-        *("PAIRSUM", "PAIRMAX", "PAIRMIN"),
+        *("PAIRSUM", "PAIRMAX", "PAIRMIN", "PAIRPROD"),
     )
 )
 """Opcodes whose operands are padded to the widest of them (interface/operation/opcode.cpp)."""

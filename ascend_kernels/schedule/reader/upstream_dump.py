@@ -314,6 +314,8 @@ class _Root:
         self._raw = {each["rawmagic"]: each for each in function["rawtensors"]}
         self._tensors = {each["magic"]: each for each in function["tensors"]}
         self._declared: Mapping[str, tuple[int, ...]] = {}
+        ends = tuple(_ends(function))
+        self._dtypes = {str(each.get("symbol", "")): each["datatype"] for each in ends}
         self.read: set[str] = set()
         self.written: set[str] = set()
 
@@ -471,9 +473,13 @@ class _Root:
                 )
 
     def _argument(self, raw: Mapping[str, Any]) -> str:
-        """The parameter in whose memory a tensor is, or "" for none."""
+        """The parameter in whose memory a tensor is, or "" for none.
+
+        A cast inside an operation leaves the name to its result, which has another dtype.
+        """
         argument = self._renamed.get(raw["rawmagic"], str(raw.get("symbol", "")))
-        return argument if argument in self._arguments else ""
+        dtype = self._dtypes.get(argument, raw["datatype"])
+        return argument if argument in self._arguments and dtype == raw["datatype"] else ""
 
     def _name(self, raw: Mapping[str, Any]) -> str:
         """The parameter that a tensor is, or a name of its own."""

@@ -8,7 +8,7 @@ upstream pypto at tag r0.2.0, framework/src.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -81,8 +81,13 @@ def tensor_graphs(
     slots, readers = Slots(recorded.declared), []
     for run in recorded.runs:
         reader = _Reader(assignments, release, parameters, slots, run.place)
-        for call in run.operations:
-            reader.take(call)
+        operations = list(run.operations)
+        for place, call in enumerate(operations):
+            try:
+                reader.take(call)
+            except PlanError:
+                _refuse_around(call, operations[place + 1 :])
+                raise
         slots.give(reader.extents(), run.place)
         readers.append(reader)
     left = {slot for reader in readers for slot in reader.left()}
@@ -104,6 +109,19 @@ def tensor_graphs(
             *(each for reader in readers for each in reader.simplified),
         ),
     )
+
+
+def _refuse_around(call: Call, later: Iterable[Call]) -> None:
+    """Refuse the operation that an assignment is a part of, which writes a tensor of its own.
+
+    Raises:
+        PlanError: names it.
+    """
+    for each in later:
+        name = getattr(each.operation, "__name__", "")
+        is_part = any(x is y for x in call.arguments[:1] for y in each.arguments)
+        if is_part and each.place == call.place and name in ROWS:
+            raise PlanError(f"{name} {each.place}: no tile opcodes are known for it") from None
 
 
 def _not_followed(runs: Sequence[CalledRun]) -> dict[str, str]:
@@ -205,7 +223,10 @@ class _Reader(RecordedNodes):
             raise PlanError(f"{name} {call.place}: a number before its tensor is not planned")
         is_given = "S" not in kinds and any(others)
         if kinds not in row.opcodes or is_given or len({*map(self._format, operands)}) > 1:
-            raise PlanError(f"{name} {call.place}: upstream has other tile operations for it")
+            raise PlanError(
+                f"{name} {call.place}: with these operands upstream has tile operations for it that "
+                "are not planned"
+            )
         opcode, scalar, function = row.opcodes[kinds], row.implied_scalar, ""
         first = len(self._nodes)
         for node in self._parts(call, operands, 0):
@@ -231,7 +252,8 @@ class _Reader(RecordedNodes):
         fmt = self._format(inputs[0])
         if runs is not None and runs.function in CHAINS:
             inside = set()  # they convert inside of the tile
-        if fmt not in inside or call.result.dtype.number_format is not fmt:
+        given = call.result.dtype.number_format
+        if fmt not in inside or given not in (fmt, FP32):
             self._node(call, name, opcode, inputs, scalar=scalar, function=function, axis=axis)
             return
         asked: dict[str, Any] = {"mode": CastMode.CAST_NONE.round_mode, "saturate": False}
@@ -239,9 +261,12 @@ class _Reader(RecordedNodes):
         for each in inputs:
             wide.append(self._between(self._tensors[each], self._tensors[each].shape, FP32))
             self._node(call, "cast", "CAST", [each], wide[-1], **asked)
-        result = self._between(self._tensors[inputs[0]], call.result.shape, FP32)
+        result = None
+        if given is not FP32:
+            result = self._between(self._tensors[inputs[0]], call.result.shape, FP32)
         self._node(call, name, opcode, wide, result, scalar=scalar, function=function)
-        self._node(call, "cast", "CAST", [result], **asked)
+        if result is not None:
+            self._node(call, "cast", "CAST", [result], **asked)
 
     def extents(self) -> dict[int, Scalars]:
         """By the id of each tensor that the run gives a value, the extents that hold data."""
