@@ -39,7 +39,7 @@ from pypto_cast.tensors.symbolic import are_known, scalar_of
 from pypto_cast.tensors.tensor import Tensor
 from simulator.machine.tile_functions import CHAINS
 from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
-from simulator.numbers.formats import FP32
+from simulator.numbers.formats import FP32, FloatFormat
 
 _RAW_A_PARAMETER: Final = 4
 """The raw tensors that upstream makes for a parameter before the first operation."""
@@ -266,6 +266,8 @@ class _Reader(RecordedNodes):
             result = self._between(self._tensors[inputs[0]], call.result.shape, FP32)
         self._node(call, name, opcode, wide, result, scalar=scalar, function=function)
         if result is not None:
+            if not isinstance(given, FloatFormat):
+                asked["mode"] = CastMode.CAST_TRUNC.round_mode
             self._node(call, "cast", "CAST", [result], **asked)
 
     def extents(self) -> dict[int, Scalars]:
