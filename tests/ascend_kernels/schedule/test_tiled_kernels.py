@@ -28,7 +28,9 @@ REFUSED = {
 """Kernels that are not planned, and the reason that is given."""
 LOOPS = {name for name in NAMES if name.startswith("loop_")} | {"offset_data", "open_temporary"}
 PLANNED = tuple(name for name in NAMES if name not in REFUSED and name not in LOOPS)
-OTHERWISE_NUMBERED = ("logarithm", "reshaped", "rmsnorm_int8_two_tiles", "softmax_ragged")
+OTHERWISE_NUMBERED = (
+    *("cube_root", "logarithm", "reshaped", "rmsnorm_int8_two_tiles", "softmax_ragged", "weighed"),
+)
 """Upstream makes tensors for log that nothing uses, and takes reshapes of tiles, and temporaries,
 in the order of hash tables, which shows where there are several."""
 COPIES = ("COPY_IN", "COPY_OUT")
