@@ -35,9 +35,11 @@ from benchmarks.upstream_kernels import DTYPES, written_body
 from docs.generators.operation_tables import names
 from pypto_cast.kernel.scheduled import UnplannedKernelWarning
 from pypto_cast.missing_names import ON_950
+from pypto_cast.operations.operation_rows import ROWS
 from pypto_cast.options.releases import RELEASES
 from pypto_cast.testing.possible import assert_possible
 from pypto_cast.testing.schedule_checks import synthetic_arrays
+from tiling.chips import A2_A3
 
 LIST: Final = Path(__file__).parent / "operation_kernels.csv"
 TABLE: Final = LIST.with_name("planned_operations.md")
@@ -133,15 +135,17 @@ def table(results: Iterable[tuple[str, Result]]) -> list[Row]:
                 WORDS[each]: sum(x.verdict is each for x in found) or ""
                 for each in (Verdict.EQUAL, Verdict.DIFFERS, Verdict.PLANNED, Verdict.REFUSED)
             },
-            "reason": _why(found) or _absent(name),
+            "reason": _why(found) or absent(name),
         }
         for name, found in by_name.items()
     ]
 
 
-def _absent(name: str) -> str:
+def absent(name: str) -> str:
+    """The reason for which the wheel or the chips that are planned for lack an operation."""
     plain = name.removeprefix("experimental.")
-    if plain in ON_950:
+    row = ROWS.get(plain)
+    if plain in ON_950 or (row is not None and row.dtypes and A2_A3 not in row.dtypes):
         return "upstream has it on the 950 alone"
     return "not in release 0.2.0" if plain in RELEASES["0.2.0"].lacks else ""
 

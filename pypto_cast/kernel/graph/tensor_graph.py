@@ -38,7 +38,7 @@ from pypto_cast.tensors import indexing
 from pypto_cast.tensors.symbolic import are_known, scalar_of
 from pypto_cast.tensors.tensor import Tensor
 from simulator.machine.tile_functions import CHAINS
-from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
+from simulator.machine.tile_opcodes import NO_ROW, TILE_OPCODES, TileWork
 from simulator.numbers.formats import FP32, FloatFormat
 
 _RAW_A_PARAMETER: Final = 4
@@ -121,7 +121,14 @@ def _refuse_around(call: Call, later: Iterable[Call]) -> None:
         name = getattr(each.operation, "__name__", "")
         is_part = any(x is y for x in call.arguments[:1] for y in each.arguments)
         if is_part and each.place == call.place and name in ROWS:
-            raise PlanError(f"{name} {each.place}: no tile opcodes are known for it") from None
+            raise _unplanned(each, name) from None
+
+
+def _unplanned(call: Call, name: str) -> PlanError:
+    """The error of an operation without tile operations here, with the reason if it is known."""
+    opcodes = ROWS[name].opcodes.values() if name in ROWS else ()
+    reasons = (f"{x} is not planned: it needs {NO_ROW[x]}" for x in opcodes if x in NO_ROW)
+    return PlanError(f"{name} {call.place}: {next(reasons, 'no tile opcodes are known for it')}")
 
 
 def _not_followed(runs: Sequence[CalledRun]) -> dict[str, str]:
@@ -180,7 +187,7 @@ class _Reader(RecordedNodes):
             name = getattr(call.arguments[0], "__name__", name)
             raise PlanError(f"{name} {call.place}: a kernel inside another is not planned")
         if name not in takes:
-            raise PlanError(f"{name} {call.place}: no tile opcodes are known for it")
+            raise _unplanned(call, name)
         if name not in _PLACED and not are_known((*call.arguments, *call.named.values())):
             raise PlanError(f"{name} {call.place}: a number known only when the kernel runs")
         takes[name](call, *call.arguments, **call.named)

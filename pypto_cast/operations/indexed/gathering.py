@@ -128,6 +128,7 @@ def gathermask(self: Tensor, pattern_mode: int) -> Tensor:
 
 
 @_reading(
+    opcodes={"TT": "GATHER"},
     dtypes=everywhere(
         *COPIED,
         ascend_950=(DataType.DT_FP8E4M3, DataType.DT_FP8E5M2, DataType.DT_FP8E8M0),
@@ -173,6 +174,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
 
 
 @_reading(
+    opcodes={"TTT": "GATHER_IN_UB"},
     source="pypto tileop/vector/gather.h: TgatherInUB reads from the start of the view on, in "
     "the tensor that is viewed",
     is_experimental=True,
@@ -204,6 +206,7 @@ def gather_in_ub(
 
 
 @_reading(
+    opcodes={"TTT": "GATHER_IN_L1"},
     dtypes=everywhere(*FLOATS, DataType.DT_INT8),
     instruction="copy_gm_to_cbuf, a row at a time",
     is_experimental=True,

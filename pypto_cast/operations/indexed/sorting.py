@@ -58,6 +58,7 @@ _BLOCK = 32
 
 
 @_ordering(
+    opcodes={"T": "BITSORT"},
     dtypes=everywhere(DataType.DT_FP32),
     instruction="vbitsort, vmrgsort, vreducev2",
     source="pypto tileop/vector/sort.h; pto-isa a2a3/TSort32.hpp, TMrgSort.hpp",
@@ -122,6 +123,7 @@ def topk(
 
 
 @_ordering(
+    opcodes={"T": "BITSORT"},
     dtypes=everywhere(*FLOATS[:2]),
     instruction="vbitsort, vmrgsort, vreducev2, on FP32",
     source="pypto docs/zh/api/operation/pypto-argsort.md: stable",
