@@ -26,8 +26,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-
 import pypto_cast as pypto
 from benchmarks.measuring import Row, date_and_revision, markdown
 from benchmarks.planned_schedules import Case, Result, Verdict, judged
@@ -97,7 +95,10 @@ def run_as_planned(case: Case, dumps: Path) -> None:
         warnings.simplefilter("ignore")
         warnings.simplefilter("error", UnplannedKernelWarning)
         schedule = kernel.schedule(
-            *(pypto.tensor(list(shape), getattr(pypto, DTYPES[dtype])) for shape, dtype in of.tensors)
+            *(
+                pypto.tensor(list(shape), getattr(pypto, DTYPES[dtype]))
+                for shape, dtype in of.tensors
+            )
         )
         arrays = synthetic_arrays(schedule, kernel)
         bounds = kernel.certainty(*(each.copy() for each in arrays))
@@ -168,14 +169,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ):
         dumps = (chosen.dumps or Path(folder)).absolute()
         dumps.mkdir(parents=True, exist_ok=True)
-        asked = [x for x in kernels(chosen.list) if not chosen.operations or x[0] in chosen.operations]
+        asked = [
+            x for x in kernels(chosen.list) if not chosen.operations or x[0] in chosen.operations
+        ]
         cases = [case for _, case in asked]
         found = pool.map(
             planned_and_run, cases, itertools.repeat(dumps), itertools.repeat(chosen.python)
         )
         for (name, _), result in zip(asked, found, strict=True):
-            print(result.case.kernel.id, result.verdict.name, result.parts, result.why,
-                  file=sys.stderr, flush=True)
+            print(
+                result.case.kernel.id,
+                result.verdict.name,
+                result.parts,
+                result.why,
+                file=sys.stderr,
+                flush=True,
+            )
             results.append((name, result))
     date, revision = date_and_revision()
     counts = collections.Counter(result.verdict for _, result in results)

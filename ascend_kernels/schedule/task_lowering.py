@@ -31,8 +31,9 @@ from ascend_kernels.schedule.scalars import Scalar, UnknownNumberError, Values, 
 from simulator.machine.isa import HardEvent, Pipe, PipeBarrier, SetFlag, WaitFlag
 from simulator.machine.memory import UB, SimulatorFault, UbRange
 from simulator.machine.tasks import TileInstruction, TileTask
-from simulator.machine.tile_core import TileBox, TileStep, taken_otherwise
+from simulator.machine.tile_core import taken_otherwise
 from simulator.machine.tile_opcodes import NO_FORMAT, NO_ROW, NUMBERED, TILE_OPCODES, TileWork
+from simulator.machine.tile_steps import TileBox, TileStep
 from simulator.numbers.convert import Conversion
 from simulator.numbers.formats import Format
 

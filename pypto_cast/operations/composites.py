@@ -76,8 +76,8 @@ _MAX_DECIMALS = 38
 def in_fp32(x: Tensor, compute: Callable[[Tensor], Tensor]) -> Tensor:
     """Compute on the FP32 cast of a tensor and cast back, each where the dtype is another.
 
-    Both have upstream's default, OFF beside integers, which no bit depends on: INT32 is clamped, and
-    other integers are exact.
+    Both have upstream's default, OFF beside integers, which no bit depends on: INT32 is clamped,
+    and other integers are exact.
     """
     satmode = None if isinstance(x.dtype.format, FloatFormat) else SaturationMode.OFF
     wide = cast(x, DataType.DT_FP32, satmode=satmode)

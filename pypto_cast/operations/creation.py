@@ -134,9 +134,7 @@ def arange(*bounds: Number) -> Tensor:
     for bound in (start, stop, step):
         filling("arange", bound, dtype)
     fmt = dtype.number_format
-    tiles = [
-        spaced(start, step, k, min(extent, length - k), fmt) for k in range(0, length, extent)
-    ]
+    tiles = [spaced(start, step, k, min(extent, length - k), fmt) for k in range(0, length, extent)]
     return Tensor._from_result(shape, dtype, data=np.concatenate(tiles))
 
 

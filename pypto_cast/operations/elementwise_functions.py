@@ -451,8 +451,8 @@ def ceil_div(self: Tensor, other: Tensor | int) -> Tensor:
     count = _whole(quotient, CastMode.CAST_RINT)
     rest = elementwise("sub", x, elementwise("mul", count, y))
     signs = _sign(rest)
-    other = _sign(y) if isinstance(y, Tensor) else Constant(1 if value_of(y.value) > 0 else -1)
-    product = elementwise("mul", signs, other)
+    of_y = _sign(y) if isinstance(y, Tensor) else Constant(1 if value_of(y.value) > 0 else -1)
+    product = elementwise("mul", signs, of_y)
     return elementwise("add", count, minimum(maximum(product, 0), 1))
 
 

@@ -181,9 +181,9 @@ def padded(graph: TileGraph, parts: Mapping[int, _Part]) -> Mapping[int, Shape]:
             continue
         visited.add(tensor)
         *outer, last = found[parts[tensor].raw]
-        fmt, row = graph.tensors[tensor].format, TILE_OPCODES[node.opcode]
-        is_deep = row.work is TileWork.WEIGH and len(outer) > 1
-        if outer and fmt in row.in_repeats and not is_deep:
+        fmt, opcode = graph.tensors[tensor].format, TILE_OPCODES[node.opcode]
+        is_deep = opcode.work is TileWork.WEIGH and len(outer) > 1
+        if outer and fmt in opcode.in_repeats and not is_deep:
             blocks = last * fmt.dtype.itemsize // BLOCK_BYTES
             outer[-1] += -(-_ROW_BLOCKS // blocks) - 1
             found[parts[tensor].raw] = (*outer, last)

@@ -91,8 +91,8 @@ def read_leaf_text(text: str, function: Mapping[str, Any]) -> LeafAttributes:
             operations[magic], source = source, None
             if shape := _attribute(line, "#op_attr_validShape{[", "]}"):
                 found.shapes[form["operation"]] = shape
-            if number := _ARGUMENT.fullmatch(_attribute(line, "#DYN_SCALAR{", "}")):
-                found.of_task[form["operation"]] = int(number[1])
+            if argument := _ARGUMENT.fullmatch(_attribute(line, "#DYN_SCALAR{", "}")):
+                found.of_task[form["operation"]] = int(argument[1])
             scalar = _attribute(line, "#SCALAR{", "}")
             if scalar in _NOT_FINITE:
                 found.numbers[form["operation"]] = float(scalar)

@@ -324,7 +324,9 @@ class RecordedNodes:
         operand = self._value(call, input)
         shape = exchanged(self._tensors[operand].shape, swapped)
         for step, (opcode, made, extents, asked) in enumerate(steps, 1):
-            result = None if step == len(steps) else self._between(self._tensors[operand], shape, made)
+            result = (
+                None if step == len(steps) else self._between(self._tensors[operand], shape, made)
+            )
             self._node(call, "cumsum", opcode, [operand], result, tile_shape=extents, **asked)
             operand = self._nodes[-1].outputs[0]
 

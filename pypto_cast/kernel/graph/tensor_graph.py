@@ -82,11 +82,11 @@ def tensor_graphs(
     for run in recorded.runs:
         reader = _Reader(assignments, release, parameters, slots, run.place)
         operations = list(run.operations)
-        for place, call in enumerate(operations):
+        for number, call in enumerate(operations):
             try:
                 reader.take(call)
             except PlanError:
-                _refuse_around(call, operations[place + 1 :])
+                _refuse_around(call, operations[number + 1 :])
                 raise
         slots.give(reader.extents(), run.place)
         readers.append(reader)
@@ -231,8 +231,8 @@ class _Reader(RecordedNodes):
         is_given = "S" not in kinds and any(others)
         if kinds not in row.opcodes or is_given or len({*map(self._format, operands)}) > 1:
             raise PlanError(
-                f"{name} {call.place}: with these operands upstream has tile operations for it that "
-                "are not planned"
+                f"{name} {call.place}: with these operands upstream has tile operations for it "
+                "that are not planned"
             )
         opcode, scalar, function = row.opcodes[kinds], row.implied_scalar, ""
         first = len(self._nodes)

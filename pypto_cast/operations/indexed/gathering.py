@@ -122,9 +122,7 @@ def gathermask(self: Tensor, pattern_mode: int) -> Tensor:
     if valid[-1] != shape[-1]:
         raise ValueError(f"gathermask: the last axis of {list(shape)} holds data in {valid[-1]}")
     ends = (shape[-1] // step,)
-    return moved(
-        x, shape[:-1] + ends, valid[:-1] + ends, lambda array: array[..., taken].copy()
-    )
+    return moved(x, shape[:-1] + ends, valid[:-1] + ends, lambda array: array[..., taken].copy())
 
 
 @_reading(

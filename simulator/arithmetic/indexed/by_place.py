@@ -41,9 +41,7 @@ def spaced(start: float, step: float, first: int, count: int, fmt: Format) -> Ar
     padded = -(-count // _REPEAT_ELEMS) * _REPEAT_ELEMS
     values = np.empty(padded, np.float32)
     values[:_BLOCK_ELEMS] = (
-        begin
-        + np.float32(first) * distance
-        + np.arange(_BLOCK_ELEMS, dtype=np.float32) * distance
+        begin + np.float32(first) * distance + np.arange(_BLOCK_ELEMS, dtype=np.float32) * distance
     )
     for width, end in ((_BLOCK_ELEMS, _REPEAT_ELEMS), (_REPEAT_ELEMS, padded)):
         for k in range(width, end, width):

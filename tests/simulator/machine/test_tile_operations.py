@@ -13,9 +13,9 @@ from simulator.arithmetic.special_steps import OF_ONE, OF_TWO
 from simulator.machine.isa import HardEvent, Pipe, PipeBarrier, SetFlag, WaitFlag
 from simulator.machine.memory import SimulatorFault, UbRange
 from simulator.machine.tasks import TaskMemory, TileInstruction, TileTask, run_tasks
-from simulator.machine.tile_core import TileBox, TileStep
 from simulator.machine.tile_functions import CHAINS
 from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
+from simulator.machine.tile_steps import TileBox, TileStep
 from simulator.numbers.formats import FP16, FP32, INT8, INT32
 from tiling.chips import DEFAULT_CHIP
 
@@ -206,7 +206,14 @@ GUARDS: dict[str, tuple[Callable[[], Sequence[TileInstruction]], str]] = {
     "weights of another length": (
         lambda: exchanged(
             SUM,
-            [step("PRELU", ub(C), ub(A), replace(ub(B), tensor_shape=(8,), offset=(0,), shape=(8,)))],
+            [
+                step(
+                    "PRELU",
+                    ub(C),
+                    ub(A),
+                    replace(ub(B), tensor_shape=(8,), offset=(0,), shape=(8,)),
+                )
+            ],
         ),
         r"has \(8,\) weights for \(4, 16\) elements",
     ),
