@@ -299,7 +299,7 @@ NO_ROW: Final[Mapping[str, str]] = MappingProxyType(
         "POWS": "a number that chooses among several functions",
         "REMRS": "a number before its tile, which the dump puts behind it",
         **dict.fromkeys(("PERMUTE", "PACK", "UNPACK"), "a move that is not modelled"),
-        "INDEX_ADD": "an order in which rows are added to memory, which is not public",
+        "INDEX_ADD": "rows that its indices name, added in an order that is not public in GM",
         "INDEX_ADD_UB": "rows that its indices name, which the scalar unit reads",
         "BRCB": "a packed column, whose layout is not modelled",
         "WHERE_SS": "two numbers that the dump lacks",
