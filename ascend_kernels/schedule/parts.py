@@ -158,8 +158,8 @@ class TileOperation(Part):
             diagonal, of a range the place of its first element.
         axis: the axis of a reduction, an expansion, running sums or indices.
         axes: the two axes that a transposition exchanges.
-        function: the name of a comparison: "eq", "ne", "lt", "le", "gt", "ge"; or of a triangle:
-            "triu", "tril".
+        function: the name of a comparison: "eq", "ne", "lt", "le", "gt", "ge"; of a triangle:
+            "triu", "tril"; or of running sums: "shifted".
         flag: the pipes and the event of a sync; None of other operations.
         latency: the cycles that upstream's scheduler counted.
         file, line: the place in the kernel's source; "" and 0 if a pass inserted the operation.

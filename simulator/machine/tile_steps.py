@@ -9,7 +9,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,8 @@ from simulator.numbers.convert import Conversion
 from simulator.numbers.formats import FP32, FloatFormat, Format, assert_never
 
 _Values = npt.NDArray[Any]
+SHIFTED: Final = "shifted"
+"""The function of running sums that add tiles shifted by 1, 2, 4, ... elements, not in turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +135,7 @@ class TileStep:
         scalar_first: the number is the first operand.
         step: the distance of numbers that begin with it.
         numbers: those of the tile: the diagonal of a triangle, the first place of a range.
-        function: of a comparison, the row of `OPERATIONS`.
+        function: of a comparison, the row of `OPERATIONS`; the name of a triangle; `SHIFTED`.
         axis: of a reduction of lines, of sums, of indices, of a repetition.
         axes: that are exchanged.
         conversions: of a cast.
@@ -197,7 +199,8 @@ def step_values(step: TileStep, inputs: Sequence[_Values]) -> _Values:
                 step="mul" if row.function == "mul" else "add",
                 trust=EXACT,
                 cause=0,
-                in_turn=row.function != "mul",
+                by_scalars=inputs[0].ndim == 1,
+                in_turn=row.function != "mul" and step.function != SHIFTED,
             ).values
         case TileWork.GATHER:
             return _gathered(inputs, step.inputs[0].format, step.axis)

@@ -29,7 +29,10 @@ from pypto_cast.options.releases import RELEASES, ReleaseName
 from pypto_cast.recording.steps import Call
 from pypto_cast.tensors.symbolic import scalar_of
 from pypto_cast.tensors.tensor import Tensor
-from simulator.numbers.formats import FP32, INT64, Format
+from simulator.machine.tile_functions import CHAINS
+from simulator.machine.tile_opcodes import TILE_OPCODES
+from simulator.machine.tile_steps import SHIFTED
+from simulator.numbers.formats import FP32, INT64, Format, IntFormat
 from tiling.grid import Shape
 
 
@@ -178,7 +181,11 @@ class RecordedNodes:
             scalar = float(number.value)
         rank = len(call.result.shape)
         inputs = [self._of_rank(call, self._value(call, each), rank) for each in tensors]
-        function = name if "CMP" in opcode else ""
+        function, runs = name if "CMP" in opcode else "", TILE_OPCODES.get(opcode)
+        fmt = self._format(inputs[0])
+        if runs is not None and runs.function in CHAINS and isinstance(fmt, IntFormat):
+            if fmt not in CHAINS[runs.function]:
+                raise PlanError(f"{name} {call.place}: {opcode} that copies {fmt} is not planned")
         self._node(call, name, opcode, inputs, scalar=scalar, function=function)
 
     def _of_rank(self, call: Call, operand: int, rank: int) -> int:
@@ -298,20 +305,25 @@ class RecordedNodes:
 
         Source: vector/math.cpp:660, :736.
         """
+        name = call.operation.__name__
         rank, tile = len(input.shape), tuple(call.settings.vec_tile_shapes)
         axis, fmt = dim % rank, input.dtype.number_format
         is_whole = input.dtype in (DataType.DT_INT16, DataType.DT_INT32)
-        if input.dtype is DataType.DT_INT16 and input.dtype not in self._casts.get("cumsum", ()):
-            raise PlanError(f"cumsum {call.place}: INT16 that is added in INT32 is not planned")
+        if input.dtype is DataType.DT_INT16 and input.dtype not in self._casts.get(name, ()):
+            raise PlanError(f"{name} {call.place}: INT16 that is added in INT32 is not planned")
         wide = fmt if input.dtype is DataType.DT_INT32 else FP32
         swapped = () if is_whole or rank == 1 or axis < rank - 1 else (rank - 2, rank - 1)
         turned = exchanged(tile, swapped)
         turn: dict[str, Any] = {"axes": swapped}
-        cast = {"saturate": False}
+        cast, in_turn = {"saturate": False}, RELEASES[call.settings.release].sums_in_turn
+        summed = {
+            "axis": rank - 2 if swapped else axis,
+            "function": "" if in_turn or name == "cumprod" else SHIFTED,
+        }
         steps: list[tuple[str, Format, Shape, dict[str, Any]]] = [
             ("TRANSPOSE_VNCHWCONV", fmt, tile, turn),
             ("CAST", wide, turned, cast),
-            (ROWS["cumsum"].opcodes["T"], wide, turned, {"axis": rank - 2 if swapped else axis}),
+            (ROWS[name].opcodes["T"], wide, turned, summed),
             ("CAST", INT64 if is_whole else fmt, turned, cast),
             ("TRANSPOSE_VNCHWCONV", fmt, turned, turn),
         ]
@@ -327,7 +339,7 @@ class RecordedNodes:
             result = (
                 None if step == len(steps) else self._between(self._tensors[operand], shape, made)
             )
-            self._node(call, "cumsum", opcode, [operand], result, tile_shape=extents, **asked)
+            self._node(call, name, opcode, [operand], result, tile_shape=extents, **asked)
             operand = self._nodes[-1].outputs[0]
 
     def _gather(self, call: Call, input: Tensor, dim: int, index: Tensor) -> None:

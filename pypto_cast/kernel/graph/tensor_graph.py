@@ -174,6 +174,7 @@ class _Reader(RecordedNodes):
             "concat": self._concat,
             "transpose": self._transpose,
             "cumsum": self._accumulate,
+            "cumprod": self._accumulate,
             "gather": self._gather,
             "pad": self._pad,
             "fillpad": self._pad,

@@ -280,7 +280,8 @@ def cumprod(input: Tensor, dim: int) -> Tensor:
         TileShapeError: too few entries, or a tile beyond UB.
     """
     x = check_operand("cumprod", input)
-    return _running("cumprod", x, cast(x, DataType.DT_FP32), dim, x.dtype, False)
+    with as_one():
+        return _running("cumprod", x, cast(x, DataType.DT_FP32), dim, x.dtype, False)
 
 
 def _running(

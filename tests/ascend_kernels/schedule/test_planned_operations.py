@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import runpy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +72,16 @@ def test_the_table_says_what_is_planned(name: str, tmp_path: Path) -> None:
     told = sum(int(row[WORDS[x]] or 0) for x in (Verdict.EQUAL, Verdict.DIFFERS, Verdict.PLANNED))
     uncompiled = len(found) - told - int(row[WORDS[Verdict.REFUSED]] or 0)
     assert told <= found.count(Verdict.PLANNED) <= told + uncompiled
+
+
+@pytest.mark.parametrize("name", drawn())
+def test_plans_by_the_newest_lists_give_the_tensor_levels_results(
+    name: str, tmp_path: Path
+) -> None:
+    for operation, case in CASES:
+        if operation == name and case.release != "head":
+            result = planned_and_run(replace(case, release="head"), tmp_path, None)
+            assert result.verdict in (Verdict.PLANNED, Verdict.REFUSED), (result, case.kernel.text)
 
 
 def refusal(kernel: Kernel, case: Case) -> str:

@@ -218,11 +218,12 @@ class _Cutter:
             self._operate(node.opcode, [(source, offset, extent)], outputs, node.attributes)
 
     def _accumulate(self) -> None:
-        """Sums inside a tile, and the last of the tile before added (vector/math.cpp:611)."""
+        """Sums or products inside a tile, and the last of the tile before (vector/math.cpp:611)."""
         node = self._node
         (source,), (target,) = node.inputs, node.outputs
         axis, fmt = node.attributes.axis, self._regions[target].tensor.format
-        plain = replace(node.attributes, axis=-1)
+        repeated = replace(node.attributes, function="")
+        plain, joining = replace(repeated, axis=-1), "MUL" if self._row.function == "mul" else "ADD"
         for offset, extent in self._tiles(self._regions[target].tensor.shape):
             origin = (0,) * len(extent)
             inside = self._region(TileTensor(format=fmt, shape=extent))
@@ -236,11 +237,9 @@ class _Cutter:
                 continue
             last = (target, _at(offset, axis, offset[axis] - 1), _at(extent, axis, 1))
             before = self._region(TileTensor(format=fmt, shape=extent))
-            self._operate(
-                "EXPAND", [last], [self._written(before, origin, extent)], node.attributes
-            )
+            self._operate("EXPAND", [last], [self._written(before, origin, extent)], repeated)
             result = [self._written(target, offset, extent)]
-            self._operate("ADD", [summed, (before, origin, extent)], result, plain)
+            self._operate(joining, [summed, (before, origin, extent)], result, plain)
 
     def _gather(self) -> None:
         """All of the axis for each tile of indices (vector/indexing.cpp:407)."""
