@@ -182,10 +182,10 @@ class RecordedNodes:
         rank = len(call.result.shape)
         inputs = [self._of_rank(call, self._value(call, each), rank) for each in tensors]
         function, runs = name if "CMP" in opcode else "", TILE_OPCODES.get(opcode)
+        held = CHAINS.get(runs.function) if runs is not None else None
         fmt = self._format(inputs[0])
-        if runs is not None and runs.function in CHAINS and isinstance(fmt, IntFormat):
-            if fmt not in CHAINS[runs.function]:
-                raise PlanError(f"{name} {call.place}: {opcode} that copies {fmt} is not planned")
+        if held is not None and isinstance(fmt, IntFormat) and fmt not in held:
+            raise PlanError(f"{name} {call.place}: {opcode} that copies {fmt} is not planned")
         self._node(call, name, opcode, inputs, scalar=scalar, function=function)
 
     def _of_rank(self, call: Call, operand: int, rank: int) -> int:
