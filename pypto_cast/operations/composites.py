@@ -53,7 +53,6 @@ from pypto_cast.options.releases import RELEASE_NAMES
 from pypto_cast.recording import recording
 from pypto_cast.tensors.tensor import Tensor
 from simulator.arithmetic import Enclosure
-from simulator.arithmetic.indexed.by_place import ones_of_triangle
 from simulator.arithmetic.operation import Array
 from simulator.numbers.formats import FloatFormat
 from tiling.plan import ShapeError
@@ -496,6 +495,8 @@ def _triangle(name: str, input: object, diagonal: object, cut: Callable[..., Arr
 @recording.replayable
 def triangular(name: str, x: Tensor, diagonal: int) -> Tensor:
     """The product with 1 in a triangle and 0 beside it, one tile operation upstream."""
+    from simulator.arithmetic.indexed.by_place import ones_of_triangle  # loaded when first used
+
     shape, data = tuple(map(int, x.shape)), None
     if recording.executes():
         kept = ones_of_triangle(name, shape[-2:], diagonal, x.dtype.number_format.dtype)

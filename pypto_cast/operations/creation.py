@@ -18,7 +18,6 @@ from pypto_cast.tensors.indexing import ints
 from pypto_cast.tensors.operators import ElementLike, Number
 from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.tensors.undecided import KernelNumber
-from simulator.arithmetic.indexed.by_place import spaced
 from simulator.numbers.formats import BF16, FP32
 from tiling.grid import Shape
 from tiling.plan import check_shape
@@ -133,6 +132,8 @@ def arange(*bounds: Number) -> Tensor:
     extent = length if tile is None else tile[0]
     for bound in (start, stop, step):
         filling("arange", bound, dtype)
+    from simulator.arithmetic.indexed.by_place import spaced  # loaded when first used
+
     fmt = dtype.number_format
     tiles = [spaced(start, step, k, min(extent, length - k), fmt) for k in range(0, length, extent)]
     return Tensor._from_result(shape, dtype, data=np.concatenate(tiles))

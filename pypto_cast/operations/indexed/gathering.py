@@ -26,7 +26,6 @@ from pypto_cast.recording.buffers import Uninitialized, slices
 from pypto_cast.tensors.tensor import Tensor
 from simulator.arithmetic import Enclosure
 from simulator.arithmetic.indexed import gather_scatter as reading
-from simulator.arithmetic.indexed.by_place import pattern
 from simulator.arithmetic.indexed.gather_scatter import Positions
 from simulator.numbers.formats import BOOL
 from tiling.grid import Shape
@@ -114,6 +113,8 @@ def gathermask(self: Tensor, pattern_mode: int) -> Tensor:
         raise TypeError(f"gathermask takes an int as pattern_mode, not {pattern_mode!r}")
     if not 1 <= pattern_mode <= 7:
         raise ValueError(f"gathermask: pattern_mode {pattern_mode}; 1 to 7 are there")
+    from simulator.arithmetic.indexed.by_place import pattern  # loaded when first used
+
     taken = pattern(pattern_mode)
     step = taken.step
     shape, valid = tuple(map(int, x.shape)), tuple(x.valid_shape)
