@@ -123,6 +123,7 @@ def _filled(name: str, x: Tensor, shape: Shape, filling: Constant) -> Tensor:
     index_dtypes=everywhere(
         *(DataType.DT_INT8, DataType.DT_INT16, DataType.DT_INT32, DataType.DT_INT64)
     ),
+    opcodes={"T": "ONEHOT"},
     instruction="vector_dup 0, scalar stores of 1",
     source="pypto tileop/vector/onehot.h",
     example="pypto.one_hot(row, 32)",

@@ -46,6 +46,7 @@ class Release:
         sums_in_turn: `cumsum` adds each element to the sum of all before in its tile.
         composes_sine: `sin` and `cos` are products and sums; where not, tile operations.
         powers_by_products: `pow` of a tensor to a whole number is products.
+        rounds_quotients: `ceil_div` is the quotient rounded up; where not, remainders correct it.
         index_adds_in_gm: `index_add` adds to memory; where not, in UB.
         quantises_products: `matmul` gives INT8 under a scale.
         selects_floats: `where` takes a Python float beside a tensor of another dtype than FP32.
@@ -67,6 +68,7 @@ class Release:
     var_multiplies: bool
     sums_in_turn: bool
     powers_by_products: bool
+    rounds_quotients: bool
     composes_sine: bool
     index_adds_in_gm: bool
     quantises_products: bool
@@ -101,6 +103,7 @@ RELEASES: Final[Mapping[ReleaseName, Release]] = MappingProxyType(
                 var_multiplies=True,  # vector/math.cpp, Var
                 sums_in_turn=True,  # tileop/vector/cumsum.h
                 powers_by_products=True,  # vector/math.cpp, GeneralPow
+                rounds_quotients=True,  # vector/binary.cpp:561
                 composes_sine=True,  # python/pypto/operator.py
                 index_adds_in_gm=False,  # tileop/vector/indexadd.h
                 quantises_products=False,  # cube_operation_impl.cpp, CheckFixpipeParam
@@ -117,6 +120,7 @@ RELEASES: Final[Mapping[ReleaseName, Release]] = MappingProxyType(
                 var_multiplies=False,
                 sums_in_turn=False,  # tileop/vector/cum_operation.h
                 powers_by_products=False,  # vector/binary.cpp, PowSCalc
+                rounds_quotients=False,  # vector/binary.cpp, CeilDiv
                 composes_sine=False,  # vector/unary.cpp, Sin; tileop/vector/unary.h, TSin
                 index_adds_in_gm=True,  # tileop/vector/indexadd.h, TIndexAdd
                 quantises_products=True,  # cube_operation_impl.cpp, CheckFixpipeParam

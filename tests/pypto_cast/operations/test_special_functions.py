@@ -272,6 +272,32 @@ def test_slopes() -> None:
     assert not np.signbit(alone[2])
 
 
+@pytest.mark.parametrize("release", ["head", "0.2.0"])
+def test_a_slope_beside_fp16_is_fp16(release: str) -> None:
+    x = np.float16([[-3.0, -333.0, 7.0]])
+    with pypto.options(release=release):
+        found = pypto.lrelu(pypto.from_numpy(x), 0.1).numpy()
+        wide = pypto.lrelu(pypto.from_numpy(x.astype(ml_dtypes.bfloat16)), 0.1).numpy()
+    slope = np.float16(0.1)
+    assert_array_equal(found, np.where(x < 0, (x.astype(F) * F(slope)).astype(np.float16), x))
+    exact = x.astype(ml_dtypes.bfloat16).astype(F) * np.where(x < 0, F(0.1), F(1))
+    assert_array_equal(wide.astype(F), exact.astype(ml_dtypes.bfloat16).astype(F))
+
+
+def test_release_0_2_0_rounds_a_quotient_up_and_corrects_nothing() -> None:
+    x = np.array([[16777217, 7, -7, 16777219]], np.int32)
+    y = np.array([[1, 2, 2, 1]], np.int32)
+    found = {}
+    for release in ("head", "0.2.0"):
+        with pypto.options(release=release):
+            result = pypto.ceil_div(*map(pypto.from_numpy, (x, y)))
+            found[release] = result.numpy().tolist()
+    assert found == {
+        "head": [[16777217, 4, -3, 16777220]],
+        "0.2.0": [[16777216, 4, -3, 16777220]],
+    }
+
+
 def test_triangles_multiply_and_bytes_and_axes_move() -> None:
     x = np.array([[1.0, -2.0], [-3.0, INF], [NAN, 5.0]], F)
     t = pypto.from_numpy(x)
