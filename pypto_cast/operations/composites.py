@@ -41,6 +41,7 @@ from pypto_cast.operations.movement import expand_clone, moved, reshape
 from pypto_cast.operations.operation_rows import (
     BF16_IN_FP32,
     BF16_ON_950,
+    BYTES,
     FLOATS,
     NUMBERS,
     OperationRow,
@@ -150,8 +151,9 @@ def round(input: Tensor, decimals: int = 0) -> Tensor:
 
 
 @_float(
-    dtypes=everywhere(*NUMBERS, DataType.DT_INT8, DataType.DT_UINT8),
-    least_dims={"0.2.0": 2},  # vector/math.cpp
+    dtypes=everywhere(*NUMBERS, *BYTES),
+    refuses={"0.2.0": BYTES},  # vector/math.cpp:1079
+    least_dims={"0.2.0": 2},
     parts=("log", "mul", "exp"),
     opcodes={"T": "EXP2"},
 )
@@ -219,8 +221,6 @@ def expm1(input: Tensor) -> Tensor:
 
     if isinstance(x.dtype.format, FloatFormat):
         return in_fp32(x, compute)
-    if x.dtype in (DataType.DT_INT8, DataType.DT_UINT8):  # python/pypto/op/math.py:807
-        x = cast(x, DataType.DT_FP16)
     return compute(cast(x, DataType.DT_FP32))
 
 

@@ -227,8 +227,10 @@ def reciprocal(a: Tensor, precision_type: object = None) -> Tensor:
 def _steps(name: str, compute: Callable[..., Tensor], *operands: Tensor | Constant) -> Tensor:
     """Carry out the steps of one tile operation, in FP32 where AutoCast runs it so."""
     dtype = next(x.dtype for x in operands if isinstance(x, Tensor))
-    if not (is_widened(name, dtype) and recording.executes()):  # AutoCast's casts are the graph's
+    if not is_widened(name, dtype):
         return compute(*operands)
+    if not recording.executes():  # AutoCast's casts are the graph's
+        return cast(compute(*map(_wide, operands)), dtype)
     found = compute(*(_in_fp32(x) if isinstance(x, Tensor) else x for x in operands))
     held = found.enclosure()
     shape, valid = tuple(map(int, found.shape)), tuple(found.valid_shape)
@@ -417,13 +419,10 @@ def floor_div(input: Tensor, other: Tensor | Number) -> Tensor:
     assert isinstance(x, Tensor)
     if x.dtype is DataType.DT_INT32:
         return elementwise("floor_div", x, y)
-
     if x.dtype is DataType.DT_FP16:
         return cast(_quotient(_wide(x), _wide(y)), x.dtype, CastMode.CAST_RINT)
     if x.dtype in (DataType.DT_INT8, DataType.DT_UINT8):
-        short = (
-            cast(each, DataType.DT_FP16) if isinstance(each, Tensor) else each for each in (x, y)
-        )
+        short = (cast(each, _FP16) if isinstance(each, Tensor) else each for each in (x, y))
         found = cast(_quotient(*map(_wide, short)), DataType.DT_FP16, CastMode.CAST_FLOOR)
         return cast(found, x.dtype, CastMode.CAST_FLOOR, SaturationMode.ON)
     return _steps("floor_div", _quotient, x, y)

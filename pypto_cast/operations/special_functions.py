@@ -61,9 +61,9 @@ _function = partial(
 
 _INSTRUCTIONS: Final[Mapping[str, Callable[..., Tensor]]] = {
     **{each.__name__: each for each in (add, sub, mul, div, maximum, minimum, abs, exp, sqrt)},
-    **{each.__name__: each for each in (eq, ne, lt, le, gt, ge, signbit, where)},
+    **{each.__name__: each for each in (eq, ne, lt, le, gt, ge, where)},
     **{each.__name__: each for each in (logical_and, logical_not)},
-    **{name: partial(elementwise, name) for name in ("log", "floor")},
+    **{name: partial(elementwise, name) for name in ("log", "floor", "signbit")},
 }
 
 

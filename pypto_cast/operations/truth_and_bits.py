@@ -216,8 +216,15 @@ def _either_of(name: str, taken: Tensor, other: Tensor) -> Tensor:
     is_method=True,
 )
 def signbit(a: Tensor) -> Tensor:
-    """BOOL: true of negative elements and -0; false of NaN, as upstream's page says."""
-    return elementwise("signbit", a)
+    """BOOL: true of negative elements and -0; false of NaN, as upstream's page says.
+
+    Upstream takes the first bit, which NaN may have too: it has the page's value, undecided.
+    """
+    x = check_operand("signbit", a)
+    found = elementwise("signbit", x)
+    if x.dtype not in FLOATS:
+        return found
+    return _either_of("signbit", found, logical_not(logical_and(logical_not(found), is_number(x))))
 
 
 @_bits(opcodes={"TT": "BITWISEAND", "TS": "BITWISEANDS"})

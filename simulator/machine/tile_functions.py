@@ -22,8 +22,10 @@ from simulator.numbers.formats import (
     BOOL,
     FP16,
     FP32,
+    INT8,
     INT16,
     INT32,
+    UINT8,
     UINT16,
     UINT32,
     FloatFormat,
@@ -90,6 +92,8 @@ def evaluated(function: str, operands: Sequence[Values], fmt: Format) -> Values:
         return _special(function, operands, fmt)
     if function == "remainder":
         return _remainder(operands)
+    if function == "floor_div" and fmt in (INT8, UINT8):
+        return _quotient_of_bytes(operands, fmt)
     if function not in CHAINS:
         given = [Enclosure(values=each) for each in operands]
         return arithmetic.evaluate(OPERATIONS[function], given, fmt, trust=EXACT).values
@@ -100,7 +104,8 @@ def evaluated(function: str, operands: Sequence[Values], fmt: Format) -> Values:
     for name, number in chains[runs_in]:
         more = () if number is None else (np.array(number, np.float64).astype(runs_in.dtype),)
         values = evaluated(name, (values, *more), runs_in)
-    return _converted(values, runs_in, fmt)
+    is_wide = function in ("exp2", "expm1") and isinstance(fmt, IntFormat)
+    return values if is_wide else _converted(values, runs_in, fmt)
 
 
 def _run(name: str, *operands: Values | float) -> Values:
@@ -140,6 +145,16 @@ def _remainder(operands: Sequence[Values]) -> Values:
     is_other = _run("lt", _run("mul", rest, other), 0.0)
     found = _run("where", is_other, _run("add", rest, other), rest)
     return _whole(found, RoundMode.TRUNC)
+
+
+def _quotient_of_bytes(operands: Sequence[Values], fmt: Format) -> Values:
+    """The floor of a quotient in FP32, which goes back by way of FP16 and clamps."""
+    quotient = OF_TWO["floor_div"](ON_ARRAYS, *(_converted(each, fmt, FP32) for each in operands))
+    steps = (
+        Conversion(src=FP32, dst=FP16, mode=RoundMode.FLOOR, policy=INF_NAN),
+        Conversion(src=FP16, dst=fmt, mode=RoundMode.FLOOR, policy=SATURATE),
+    )
+    return arithmetic.cast(steps, Enclosure(values=quotient)).values
 
 
 def _special(function: str, operands: Sequence[Values], fmt: FloatFormat) -> Values:

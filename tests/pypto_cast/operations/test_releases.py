@@ -234,6 +234,11 @@ REFUSED = {
     "sum": (lambda: ones(4, 12).sum(1), pypto.TileShapeError, "whole 32 B blocks"),
     "softmax": (lambda: pypto.softmax(ones(4, 12), -1), pypto.TileShapeError, "amax: release"),
     "exp2": (lambda: pypto.exp2(ones(64)), pypto.ShapeError, "2 dimensions or more in release"),
+    "exp2 of bytes": (
+        lambda: pypto.exp2(ones(4, 64, dtype=np.uint8)),
+        TypeError,
+        "exp2 takes DT_FP32, DT_FP16, DT_BF16, DT_INT32, DT_INT16, not DT_UINT8",
+    ),
     "round": (lambda: pypto.round(ones(64)), pypto.ShapeError, "round takes tensors of 2"),
     "var": (lambda: pypto.var(ones(64)), pypto.ShapeError, "var takes tensors of 2"),
     "integers": (

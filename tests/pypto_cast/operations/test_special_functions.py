@@ -379,6 +379,35 @@ def test_a_magnitude_takes_the_sign_of_another(dtype: Any, release: str) -> None
     assert enclosure.certain().all()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
+def test_the_sign_of_nan_is_open_between_page_and_source(dtype: Any) -> None:
+    x = pypto.from_numpy(np.array([[NAN, -NAN, -1.0, 2.0]]).astype(dtype))
+    is_certain = [False, False, True, True]
+    signs = pypto.signbit(x).enclosure()
+    assert signs.values.tolist() == [[False, False, True, False]]
+    assert signs.certain().tolist() == [is_certain]
+    found = pypto.copysign(pypto.from_numpy(np.full((1, 4), 1.5, dtype)), x).enclosure()
+    assert found.certain().tolist() == [is_certain]
+    assert found.low.astype(F).tolist() == [[-1.5, -1.5, -1.5, 1.5]]
+    assert found.high.astype(F).tolist() == [[1.5, 1.5, -1.5, 1.5]]
+
+
+@pytest.mark.parametrize("name", ["lrelu", "prelu", "remainder", "fmod", "floor_div"])
+def test_bf16_is_executed_as_planned(name: str) -> None:
+    @pypto.jit
+    def kernel(x: pypto.Tensor, y: pypto.Tensor, out: pypto.Tensor) -> None:
+        pypto.set_vec_tile_shapes(8, 64)
+        out[:] = getattr(pypto, name)(x, 0.25 if name == "lrelu" else y)
+
+    x = np.random.default_rng(6).normal(0, 3, (8, 64)).astype(ml_dtypes.bfloat16)
+    y = x[0].copy() if name == "prelu" else x[:, ::-1].copy()
+    plain, planned = np.zeros_like(x), np.zeros_like(x)
+    kernel(x, y, plain)
+    with pypto.options(fidelity="instructions", strict=True):
+        kernel(x, y, planned)
+    assert planned.tobytes() == plain.tobytes()
+
+
 @pytest.mark.parametrize("name", sorted({*special_steps.OF_ONE, *special_steps.OF_TWO} - {"lrelu"}))
 def test_what_is_open_names_the_line_of_the_kernel(name: str) -> None:
     @pypto.jit

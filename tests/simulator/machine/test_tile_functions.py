@@ -16,7 +16,18 @@ from simulator.machine.tile_opcodes import (
     TileWork,
     instructions_inside,
 )
-from simulator.numbers.formats import BF16, FP16, FP32, INT16, INT32, FloatFormat, Format
+from simulator.numbers.formats import (
+    BF16,
+    FP16,
+    FP32,
+    INT8,
+    INT16,
+    INT32,
+    UINT8,
+    FloatFormat,
+    Format,
+    IntFormat,
+)
 
 VALUES = np.array([0.0, -0.0, 1e-30, -1e-30, 0.75, -3.5, 88.0, -1e30, np.inf, -np.inf, np.nan])
 
@@ -86,6 +97,32 @@ def test_tile_operations_have_the_bits_of_the_tensor_level(name: str, fmt: Forma
     found = evaluated(name, arrays, fmt)
     code = f"u{found.itemsize}"
     np.testing.assert_array_equal(found.view(code), expected.view(code))
+
+
+OF_INTEGERS = [
+    *((name, fmt) for name in ("expm1", "exp2") for fmt in (INT16, INT32)),
+    *((name, fmt) for name in ("exp2", "floor_div") for fmt in (INT8, UINT8)),
+]
+
+
+@pytest.mark.parametrize(("name", "fmt"), OF_INTEGERS, ids=str)
+def test_integers_that_run_in_fp32_have_the_bits_of_the_tensor_level(
+    name: str, fmt: IntFormat
+) -> None:
+    random = np.random.default_rng(4)
+    ends = np.iinfo(fmt.dtype)
+    x, y = (
+        np.append(random.integers(-9 if ends.min else 0, 9, 62), [ends.min, ends.max])
+        .astype(fmt.dtype)
+        .reshape(1, -1)
+        for _ in range(2)
+    )
+    arrays = (x, y) if name == "floor_div" else (x,)
+    with pypto.options(vec_tile_shapes=(1, 64)):
+        expected = getattr(pypto, name)(*map(pypto.from_numpy, arrays)).numpy()
+    found = evaluated(name, arrays, fmt)
+    assert found.dtype == expected.dtype
+    assert found.tobytes() == expected.tobytes()
 
 
 def test_exponentials_of_narrow_floats_round_once() -> None:
