@@ -495,7 +495,7 @@ def lrelu(other: Tensor, negative_slope: float | ElementLike = 0.01) -> Tensor:
     slope = negative_slope.value if is_element(negative_slope) else negative_slope
     if isinstance(slope, bool) or not isinstance(slope, (int, float)):
         raise TypeError(f"lrelu takes a number as negative_slope, not {negative_slope!r}")
-    if not (math.isfinite(slope) and slope >= 0):
+    if not (math.isfinite(value_of(number("lrelu", slope, x.dtype).value)) and slope >= 0):
         raise ValueError(f"lrelu: negative_slope must be finite and 0 or more, not {slope}")
     with float_environment.quiet():  # pto-isa's TLRELU takes a number of the tile's dtype
         rounded = FP32.dtype.type(slope).astype((FP16 if x.dtype is _FP16 else FP32).dtype)

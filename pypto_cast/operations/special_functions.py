@@ -32,8 +32,14 @@ from pypto_cast.operations.elementwise_functions import (
 )
 from pypto_cast.operations.elementwise_plan import elementwise, together
 from pypto_cast.operations.lowering import check_alike, check_operand, of_release
-from pypto_cast.operations.operation_rows import BF16_IN_FP32, FLOATS, OperationRow, everywhere
-from pypto_cast.operations.scalar_operands import integer
+from pypto_cast.operations.operation_rows import (
+    BF16_IN_FP32,
+    BYTES,
+    FLOATS,
+    OperationRow,
+    everywhere,
+)
+from pypto_cast.operations.scalar_operands import integer, number
 from pypto_cast.operations.truth_and_bits import (
     eq,
     ge,
@@ -48,6 +54,7 @@ from pypto_cast.operations.truth_and_bits import (
 from pypto_cast.options.releases import RELEASES
 from pypto_cast.recording import recording
 from pypto_cast.tensors.tensor import Tensor
+from pypto_cast.tensors.undecided import value_of
 from simulator.arithmetic import special_steps
 from simulator.numbers.rounding import RoundMode
 
@@ -361,8 +368,8 @@ def _by_squares(x: Tensor, exponent: int) -> Tensor:
 def _power_of_number(x: Tensor, exponent: float) -> Tensor:
     """A power of FP32 elements; some exponents are roots, products and quotients."""
 
-    def near(number: float) -> bool:
-        return math.fabs(exponent - number) < _POWER_EPS
+    def near(power: float) -> bool:
+        return math.fabs(exponent - power) < _POWER_EPS
 
     whole = of_release("pow", x.dtype, getattr, "powers_by_products")
     if near(0.5):
@@ -373,13 +380,13 @@ def _power_of_number(x: Tensor, exponent: float) -> Tensor:
         return mul(mul(x, x), x)
     if whole:
         most = math.fabs(exponent)
-        if most - math.floor(most) < _POWER_EPS:
+        if most % 1 < _POWER_EPS:  # not of NaN and infinity
             found = _by_squares(x, math.floor(most))
         else:
             found = exp(mul(elementwise("log", x), most))
         return div(filled(x, 1.0), found) if exponent < 0 else found
-    for number, root in ((-0.5, sqrt), (-2.0, lambda each: mul(each, each)), (-1.0, None)):
-        if near(number):
+    for power, root in ((-0.5, sqrt), (-2.0, lambda each: mul(each, each)), (-1.0, None)):
+        if near(power):
             return div(filled(x, 1.0), x if root is None else root(x))
     return special_steps.power(ON_TENSORS, x, filled(x, exponent))
 
@@ -388,12 +395,13 @@ _POWER_PARTS = (
     *("abs", "log", "mul", "exp", "floor", "add"),
     *("eq", "lt", "logical_and", "where", "ne", "gt"),
 )
-_POWERS = (*FLOATS, DataType.DT_INT32, DataType.DT_INT16, DataType.DT_INT8, DataType.DT_UINT8)
+_POWERS = (*FLOATS, DataType.DT_INT32, DataType.DT_INT16, *BYTES)
 
 
 @OperationRow(
     parts=_POWER_PARTS,
     dtypes=everywhere(*_POWERS),
+    refuses={"0.2.0": (DataType.DT_INT16, *BYTES)},  # docs/api/operation/pypto-pow.md
     cast_to_fp32=dict.fromkeys(
         RELEASES, (DataType.DT_FP16, DataType.DT_BF16)
     ),  # vector/math.cpp:285 in 0.2.0
@@ -414,11 +422,11 @@ def pow(input: Tensor, other: Tensor | int | float, precision_type: object = Non
         other: a tensor of the dtypes below, of integers beside integers; or a number.
 
     Returns:
-        A tensor of the input's dtype beside numbers, but FP32 of INT32 to a float; of two dtypes
-        the wider one, FP32 of FP16 and BF16.
+        A tensor of the input's dtype beside numbers, but FP32 of INT32 and INT16 to a float other
+        than 0; of two dtypes the wider one, FP32 of FP16 and BF16.
 
     Raises:
-        TypeError: an exponent that is no tensor or number, or a float for INT16, INT8 or UINT8.
+        TypeError: an exponent that is no tensor or number, or a float for INT8 or UINT8.
         OverflowError: an int that the dtype does not hold.
     """
     x = check_operand("pow", input)
@@ -429,11 +437,13 @@ def pow(input: Tensor, other: Tensor | int | float, precision_type: object = Non
     if x.dtype not in FLOATS:
         if isinstance(other, int):
             return elementwise("pow", x, integer("pow", other, x.dtype))
-        if x.dtype is not DataType.DT_INT32:
+        if x.dtype not in (DataType.DT_INT32, DataType.DT_INT16):
             raise TypeError(f"pow: {x.dtype} takes an int or a tensor as exponent, not {other!r}")
-        x = cast(x, DataType.DT_FP32)
+    other = value_of(number("pow", other, DataType.DT_FP32).value)
     if math.fabs(other) < _POWER_EPS:
         return cast(filled(x, 1.0), x.dtype)
+    if x.dtype not in FLOATS:
+        x = cast(x, DataType.DT_FP32)
     return in_fp32(x, lambda wide: _power_of_number(wide, float(other)))
 
 

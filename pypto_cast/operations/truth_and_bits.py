@@ -15,6 +15,7 @@ from pypto_cast.operations.elementwise_plan import elementwise
 from pypto_cast.operations.lowering import check_operand
 from pypto_cast.operations.operation_rows import (
     BF16_IN_FP32,
+    BYTES,
     COPIED,
     FLOATS,
     INTEGERS,
@@ -58,6 +59,9 @@ _SHIFTED: Final = (DataType.DT_INT16, DataType.DT_UINT16)
 _shift = partial(
     _bits,
     dtypes=everywhere(*_SHIFTED, ascend_950=tuple(d for d in INTEGERS if d not in _SHIFTED)),
+    refuses={  # vector/bitwise_shift.cpp:68
+        "0.2.0": tuple(each for each in INTEGERS if each is not DataType.DT_INT16)
+    },
     scratch=_one_tile,
 )
 
@@ -105,6 +109,7 @@ def ge(input: Tensor, other: Tensor | float | ElementLike) -> Tensor:
 @OperationRow(
     opcodes={"T": "LOGICALNOT"},
     dtypes=everywhere(*COPIED, DataType.DT_BOOL),
+    refuses={"0.2.0": tuple(each for each in INTEGERS if each not in BYTES)},  # vector/math.cpp:80
     run_in_fp32=BF16_IN_FP32,
     scratch=_negating,
     is_method=True,

@@ -37,6 +37,7 @@ class Release:
         refuses: by operation dtypes of the row that it does not list.
         lacks: operations that it does not have.
         lacks_methods: methods of tensors that it does not have, whatever functions it has.
+        lacks_operators: operators of a kernel's numbers that it does not have.
         lacks_statements: statements, by their classes in `ast`, that its parser refuses in a kernel
             where that of another release takes them.
         least_dims: by operation the dimensions that a tensor needs, where that is more than one.
@@ -61,6 +62,7 @@ class Release:
     refuses: dict[str, Dtypes] = field(default_factory=dict)
     lacks: set[str] = field(default_factory=set)
     lacks_methods: frozenset[str]
+    lacks_operators: frozenset[str]
     lacks_statements: frozenset[str]
     least_dims: dict[str, int] = field(default_factory=dict)
     repeated_axes: int
@@ -92,6 +94,7 @@ RELEASES: Final[Mapping[ReleaseName, Release]] = MappingProxyType(
             Release(
                 name="0.2.0",
                 revision="d1c290f36",
+                lacks_operators=frozenset(("and", "or")),  # python/pypto/symbolic_scalar.py
                 lacks_methods=frozenset(  # python/pypto/tensor.py
                     {"copy", "is_empty", "prod", "remainder"}
                 ),
@@ -114,6 +117,7 @@ RELEASES: Final[Mapping[ReleaseName, Release]] = MappingProxyType(
                 name="head",
                 revision="883e7dfb0",
                 lacks_methods=frozenset(),
+                lacks_operators=frozenset(),
                 lacks_statements=frozenset(),
                 repeated_axes=4,
                 reduces_whole_blocks=False,

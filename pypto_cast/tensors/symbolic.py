@@ -90,6 +90,8 @@ _ABSORBING: Final = {"and": 0, "or": 1}
 
 def _expression(name: str, *, is_reflected: bool = False) -> Callable[..., Any]:
     def apply(*operands: object) -> Any:
+        if name in current().followed_release.lacks_operators:
+            return NotImplemented
         for operand in operands:
             if not isinstance(operand, Symbol) and not hasattr(operand, "__index__"):
                 if name in ("eq", "ne"):
@@ -428,6 +430,8 @@ def _operation(name: str, *, is_reflected: bool = False) -> Callable[..., Any]:
     row = OPERATORS[name]
 
     def apply(*operands: Any) -> Any:
+        if name in current().followed_release.lacks_operators:
+            return NotImplemented
         if any(type(each) is Symbol for each in operands):
             return _expression(name, is_reflected=is_reflected)(*operands)
         if len(operands) > 2 or not all(isinstance(each, OPERANDS) for each in operands):

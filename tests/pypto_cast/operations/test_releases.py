@@ -239,6 +239,23 @@ REFUSED = {
         TypeError,
         "exp2 takes DT_FP32, DT_FP16, DT_BF16, DT_INT32, DT_INT16, not DT_UINT8",
     ),
+    "pow of bytes": (
+        lambda: pypto.pow(ones(4, 64, dtype=np.int8), 2),
+        TypeError,
+        "pow takes DT_FP32, DT_FP16, DT_BF16, DT_INT32, not DT_INT8",
+    ),
+    "not": (
+        lambda: pypto.logical_not(ones(4, 64, dtype=np.int32)),
+        TypeError,
+        "logical_not takes .*, not DT_INT32",
+    ),
+    "shift": (
+        lambda: pypto.bitwise_left_shift(ones(4, 64, dtype=np.uint16), 1),
+        TypeError,
+        "bitwise_left_shift takes DT_INT16, not DT_UINT16",
+    ),
+    "and": (lambda: pypto.SymbolicScalar("a") & 1, TypeError, "unsupported operand"),
+    "or of numbers": (lambda: 2 | pypto.SymbolicScalar(1), TypeError, "unsupported operand"),
     "round": (lambda: pypto.round(ones(64)), pypto.ShapeError, "round takes tensors of 2"),
     "var": (lambda: pypto.var(ones(64)), pypto.ShapeError, "var takes tensors of 2"),
     "integers": (

@@ -184,6 +184,31 @@ def test_powers_of_numbers_and_their_signs() -> None:
         assert_array_equal(pypto.pow(t, 5).numpy()[0, [0, 2, 3, 5]], [-32.0, 0.0, 1.0, 59049.0])
 
 
+@pytest.mark.parametrize("dtype", [np.int16, np.int32])
+def test_a_float_exponent_of_integers_gives_fp32_but_for_0(dtype: type) -> None:
+    x = pypto.from_numpy(np.array([[0, -3, 9]], dtype))
+    ones, roots = pypto.pow(x, 0.0), pypto.pow(x, 0.5)
+    assert ones.numpy().tolist() == [[1, 1, 1]]
+    assert ones.numpy().dtype == dtype
+    assert_array_equal(roots.numpy(), F([[0, NAN, 3]]))
+    assert roots.dtype is pypto.DT_FP32
+
+
+@pytest.mark.parametrize("release", ["head", "0.2.0"])
+def test_exponents_may_be_nan_and_infinite_but_not_beyond_64_bits(release: str) -> None:
+    x = pypto.from_numpy(np.array([[0.5, 2.0]], F))
+    with pypto.options(release=release):
+        assert pypto.pow(x, INF).numpy().tolist() == [[0.0, INF]]
+        assert np.isnan(pypto.pow(x, NAN).numpy()).all()
+        with pytest.raises(OverflowError, match=r"^pow: "):
+            pypto.pow(x, 10**400)
+
+
+def test_a_slope_beyond_64_bits_names_its_operation() -> None:
+    with pytest.raises(OverflowError, match=r"^lrelu: "):
+        pypto.lrelu(pypto.from_numpy(X), 10**400)
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32])
 def test_integers_as_the_scalar_unit_computes_them(dtype: type) -> None:
     random = np.random.default_rng(5)
