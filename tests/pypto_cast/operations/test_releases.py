@@ -272,6 +272,15 @@ REFUSED = {
 }
 
 
+@pytest.mark.parametrize("release", ["0.2.0", "head"])
+def test_truths_of_integers_and_floats_are_joined(release: str) -> None:
+    x = pypto.from_numpy(np.array([[0, 1, -7, 2]], np.int32))
+    y = pypto.from_numpy(np.array([[1, np.nan, -0.0, 2]], np.float32))
+    with pypto.options(release=release, vec_tile_shapes=(1, 8)):
+        found = pypto.logical_and(x, y).numpy()
+    assert found.tolist() == [[False, True, False, True]]
+
+
 @pytest.mark.parametrize("case", REFUSED)
 def test_the_older_refuses_what_the_newest_takes(case: str) -> None:
     operation, error, text = REFUSED[case]
