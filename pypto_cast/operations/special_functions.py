@@ -439,12 +439,12 @@ def pow(input: Tensor, other: Tensor | int | float, precision_type: object = Non
             return elementwise("pow", x, integer("pow", other, x.dtype))
         if x.dtype not in (DataType.DT_INT32, DataType.DT_INT16):
             raise TypeError(f"pow: {x.dtype} takes an int or a tensor as exponent, not {other!r}")
-    other = value_of(number("pow", other, DataType.DT_FP32).value)
-    if math.fabs(other) < _POWER_EPS:
+    exponent = value_of(number("pow", other, DataType.DT_FP32).value)
+    if math.fabs(exponent) < _POWER_EPS:
         return cast(filled(x, 1.0), x.dtype)
     if x.dtype not in FLOATS:
         x = cast(x, DataType.DT_FP32)
-    return in_fp32(x, lambda wide: _power_of_number(wide, float(other)))
+    return in_fp32(x, lambda wide: _power_of_number(wide, float(exponent)))
 
 
 def _power_of_tensor(x: Tensor, y: Tensor) -> Tensor:

@@ -23,7 +23,7 @@ from pypto_cast.operations.operation_rows import (
     OperationRow,
     everywhere,
 )
-from pypto_cast.operations.scalar_operands import Constant, integer, real
+from pypto_cast.operations.scalar_operands import integer, real
 from pypto_cast.options.releases import RELEASE_NAMES
 from pypto_cast.recording import recording
 from pypto_cast.recording.recording import trust
@@ -129,12 +129,11 @@ def logical_and(input: Tensor, other: Tensor) -> Tensor:
     """BOOL: true where both differ from zero; the dtypes may differ, and NaN is true."""
     tensors = [check_operand("logical_and", x) for x in (input, other)]
     if tensors[0].dtype is not tensors[1].dtype:
-        tensors = [
-            elementwise("ne", x, Constant(0))  # release 0.2.0 negates no such integers
-            if x.dtype in (DataType.DT_INT16, DataType.DT_INT32)
-            else logical_not(logical_not(x))
-            for x in tensors
-        ]
+        wide = (
+            x if x.dtype in (*FLOATS, *BYTES, DataType.DT_BOOL) else cast(x, DataType.DT_FP32)
+            for x in tensors  # release 0.2.0 negates no other integers
+        )
+        tensors = [logical_not(logical_not(x)) for x in wide]
     return elementwise("logical_and", *tensors)
 
 
