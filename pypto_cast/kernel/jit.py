@@ -462,7 +462,7 @@ class Kernel:
             UpstreamRefusalError: such an assignment; such a statement, under `strict`.
         """
         name = self._signature.kernel
-        if self._reassigned is not None:
+        if self._reassigned is not None and not current().followed_release.rebinds_parameters:
             tensor, (file, line) = self._reassigned
             text = f"{name}: line {line} of {file} assigns to the parameter {tensor}. Input tensor"
             text += f" {tensor!r} cannot be reassigned; write {tensor}[:] = ... instead"

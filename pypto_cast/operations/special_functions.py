@@ -330,10 +330,13 @@ def hypot(self: Tensor, other: Tensor) -> Tensor:
     run_in_fp32=BF16_IN_FP32,
     cast_to_fp32=dict.fromkeys(RELEASES, (DataType.DT_INT16, DataType.DT_INT32)),
     opcodes={"TT": "COPYSIGN"},
+    remark="the sign of NaN is open",
     example="pypto.copysign(x, y)",
 )
 def copysign(input: Tensor, other: Tensor) -> Tensor:
     """The magnitude of one and the sign of the other, also of -0; of integers in FP32.
+
+    Either sign of a NaN: upstream takes the bit, which no page states.
 
     Args:
         input, other: of one dtype; shapes broadcast.

@@ -51,6 +51,7 @@ class Release:
         index_adds_in_gm: `index_add` adds to memory; where not, in UB.
         quantises_products: `matmul` gives INT8 under a scale.
         selects_floats: `where` takes a Python float beside a tensor of another dtype than FP32.
+        rebinds_parameters: a kernel may give the name of a tensor parameter to another tensor.
         assembles_dynamic: `assemble` takes a tensor with a dynamic dimension.
     """
 
@@ -75,6 +76,7 @@ class Release:
     index_adds_in_gm: bool
     quantises_products: bool
     selects_floats: bool
+    rebinds_parameters: bool
     assembles_dynamic: bool
 
     def offers(self, operation: str, dtype: DataType, listed: bool) -> bool:
@@ -111,6 +113,7 @@ RELEASES: Final[Mapping[ReleaseName, Release]] = MappingProxyType(
                 index_adds_in_gm=False,  # tileop/vector/indexadd.h
                 quantises_products=False,  # cube_operation_impl.cpp, CheckFixpipeParam
                 selects_floats=True,  # python/pypto/op/other.py
+                rebinds_parameters=True,  # python/pypto/frontend/parser/parser.py, _assign_target
                 assembles_dynamic=True,  # operation_impl.cpp, Assemble
             ),
             Release(
@@ -129,6 +132,7 @@ RELEASES: Final[Mapping[ReleaseName, Release]] = MappingProxyType(
                 index_adds_in_gm=True,  # tileop/vector/indexadd.h, TIndexAdd
                 quantises_products=True,  # cube_operation_impl.cpp, CheckFixpipeParam
                 selects_floats=False,  # python/pypto/op/other.py:50
+                rebinds_parameters=False,
                 assembles_dynamic=False,  # operation_impl.cpp:1521
             ),
         )
