@@ -195,6 +195,12 @@ def _all_true(like: Tensor) -> Tensor:
     return Tensor._from_result(shape, DataType.DT_BOOL, data=data, valid=valid)
 
 
+def _may_be_nan(held: Enclosure) -> bool:
+    flags = None if held.interval is None else held.interval.may_be_nan
+    ends = {id(each): each for each in (held.low, held.high)}.values()
+    return bool(flags is not None and flags.any()) or any((x != x).any() for x in ends)
+
+
 def _either_of(name: str, taken: Tensor, other: Tensor) -> Tensor:
     """A BOOL tensor that is open where two readings of the sources differ."""
     held, against = (x.enclosure() if recording.executes() else None for x in (taken, other))
@@ -232,7 +238,8 @@ def signbit(a: Tensor) -> Tensor:
     """
     x = check_operand("signbit", a)
     found = elementwise("signbit", x)
-    if x.dtype not in FLOATS:
+    held = x.enclosure() if x.dtype in FLOATS and recording.executes() else None
+    if held is None or not _may_be_nan(held):
         return found
     return _either_of("signbit", found, logical_not(logical_and(logical_not(found), is_number(x))))
 
