@@ -32,7 +32,6 @@ from benchmarks.planned_schedules import Case, Result, Verdict, judged
 from benchmarks.upstream_kernels import DTYPES, written_body
 from docs.generators.operation_tables import names
 from pypto_cast.kernel.scheduled import UnplannedKernelWarning
-from pypto_cast.missing_names import ON_950
 from pypto_cast.operations.operation_rows import ROWS
 from pypto_cast.options.releases import RELEASES
 from pypto_cast.testing.possible import assert_possible
@@ -146,7 +145,7 @@ def absent(name: str) -> str:
     """The reason for which the wheel or the chips that are planned for lack an operation."""
     plain = name.removeprefix("experimental.")
     row = ROWS.get(plain)
-    if plain in ON_950 or (row is not None and row.dtypes and A2_A3 not in row.dtypes):
+    if row is not None and row.dtypes and A2_A3 not in row.dtypes:
         return "upstream has it on the 950 alone"
     return "not in release 0.2.0" if plain in RELEASES["0.2.0"].lacks else ""
 
