@@ -32,7 +32,7 @@ _OUT_OF_REACH: Final[Mapping[str, tuple[str, ...]]] = {
         *("pil", "set_build_static", "cost_model", "verify"),
         *("BeginFunction", "EndFunction", "RecordFunc", "GetLastFunction"),
         *("CostModel", "_build_online", "_op_wrapper", "_utils", "_loader", "codegen", "nop"),
-        *("converter", "setup_verify_data", "from_base", "logical_tensor", "set_logical_tensor"),
+        *("setup_verify_data", "from_base", "logical_tensor", "set_logical_tensor"),
         *("from_logical_tensor", "base"),
     ),
     _MANY_DEVICES: (

@@ -22,7 +22,7 @@ from pypto_cast.operations.lowering import axis_of
 from pypto_cast.operations.operation_rows import ROWS, OperationRow
 from pypto_cast.options.context import defaults
 from pypto_cast.options.releases import RELEASES
-from simulator.arithmetic import OPERATIONS, Fidelity, Operation
+from simulator.arithmetic import OPERATIONS, Operation
 
 _SAME: Final = "A tensor of the operands' dtype and broadcast shape."
 _REDUCED: Final = (
@@ -227,8 +227,8 @@ def _where_they_differ(
 def _fidelity(name: str) -> Iterator[str]:
     row = _row(name)
     if row.parts:
-        weakest = max((OPERATIONS[p].fidelity for p in row.parts), key=list(Fidelity).index)
-        facts = [("fidelity", f"{weakest.value}, by its parts; casts are exact")]
+        reason = row.remark or "by its parts; casts are exact"
+        facts = [("fidelity", f"{row.weakest.value}, {reason}")]
     else:
         facts = list(_of_operation(row.arithmetic) if _is_elementwise(row) else _of_row(row))
     facts.append(("standing", row.standing.value))

@@ -11,7 +11,6 @@ from typing import Final
 
 from docs.generators.markdown_text import table
 from pypto_cast.operations.operation_rows import ROWS, OperationRow
-from simulator.arithmetic import OPERATIONS, Fidelity
 from tiling.chips import A2_A3, ASCEND_950
 
 _BESIDE_THE_TABLE: Final = MappingProxyType(
@@ -38,11 +37,6 @@ def names() -> list[str]:
     return sorted({*here, *_BESIDE_THE_TABLE})
 
 
-def _weakest(row: OperationRow) -> str:
-    known = [OPERATIONS[each].fidelity for each in row.parts or (row.name,) if each in OPERATIONS]
-    return max(known or [row.fidelity], key=list(Fidelity).index).value
-
-
 def _dtypes(row: OperationRow) -> tuple[str, str]:
     """Those of A2 and A3, and those that the 950 takes besides."""
     here = row.dtypes.get(A2_A3, ())
@@ -61,7 +55,7 @@ def _row(name: str) -> tuple[str, str, str, str, str]:
     is_linked = not row.is_experimental
     link = f"[`{plain}`](operations/{plain}.md)" if is_linked else f"`{name}`"
     absent = "no" if "0.2.0" in ROWS[plain].lacked_by else "yes"
-    return link, *_dtypes(row), _weakest(row), absent
+    return link, *_dtypes(row), row.weakest.value, absent
 
 
 def _all() -> str:

@@ -30,8 +30,8 @@ _TILE: Final = 8
 def operations_report() -> Report:
     """All operations: dtypes by family, and how much is known of their bits."""
     rows = [
-        (name, _by_family(row.dtypes), _fidelity(row), row.standing.value, _listed(row.lacked_by))
-        for name, row in sorted(ROWS.items())
+        (name, _by_family(x.dtypes), x.weakest.value, x.standing.value, _listed(x.lacked_by))
+        for name, x in sorted(ROWS.items())
     ]
     headings = columns(
         name="operation",
@@ -65,11 +65,13 @@ def operation_report(name: str) -> Report:
         (each.name, each.fidelity.value, _bound(each), _listed(map(str, each.assumes)), each.source)
         for each in arithmetic
     ]
+    known = row.weakest.value
+    told_fidelity = ": ".join(filter(None, (known, row.remark)))
     special = _special_values(row)
     told = ", ".join(f"{operand}: {result}" for operand, result in special.items())
     facts = (
         Fact(key="name", value=name, label="operation"),
-        Fact(key="fidelity", value=_fidelity(row), label="fidelity"),
+        Fact(key="fidelity", value=Words(value=known, text=told_fidelity), label="fidelity"),
         Fact(key="standing", value=row.standing.value, label="standing"),
         Fact(key="source", value=row.source, label="source" if row.source else None),
         Fact(key="special_values", value=Words(value=special, text=told), label="special values"),
@@ -120,14 +122,6 @@ def _by_family(listed: Mapping[str, Iterable[DataType]]) -> Words:
         for family, found in names.items()
     )
     return Words(value=names, text="; ".join(texts) or "any")
-
-
-def _fidelity(row: OperationRow) -> str:
-    known = [OPERATIONS[each].fidelity for each in row.parts if each in OPERATIONS]
-    if row.name in OPERATIONS and not row.parts:
-        known = [OPERATIONS[row.name].fidelity]
-    order = list(type(row.fidelity))
-    return max(known or [row.fidelity], key=order.index).value
 
 
 def _bound(operation: Operation) -> str:

@@ -91,7 +91,7 @@ class OperationRow:
         implied_scalar: the number that this opcode takes, where no operand is one.
         instruction, source, fidelity, assumes: of one that has neither parts nor a row in
             `OPERATIONS`: the instructions, public texts, how much is known of its bits, and the
-            assumptions they rest on.
+            assumptions they rest on. Of another, `fidelity` where less is known than of its parts.
         remark: a text beside the fidelity.
         example: an expression over the operands of `docs.generators.operation_examples`, or a
             statement of a kernel that writes to `out`; one of x, and of y if it takes two, if none
@@ -152,6 +152,13 @@ class OperationRow:
         """The rows of values of one instruction, or of several one after another."""
         names = self.parts if self.is_chain else (self.name,)
         return tuple(OPERATIONS[each] for each in names)
+
+    @property
+    def weakest(self) -> Fidelity:
+        """The fidelity of its weakest part, or its own if that is less."""
+        names = self.parts or (self.name,)
+        known = (OPERATIONS[each].fidelity for each in names if each in OPERATIONS)
+        return max((self.fidelity, *known), key=list(Fidelity).index)
 
     @property
     def standing(self) -> Standing:

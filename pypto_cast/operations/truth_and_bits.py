@@ -29,7 +29,7 @@ from pypto_cast.recording import recording
 from pypto_cast.recording.recording import trust
 from pypto_cast.tensors.operators import ElementLike
 from pypto_cast.tensors.tensor import Tensor
-from simulator.arithmetic import Enclosure, Interval
+from simulator.arithmetic import Enclosure, Fidelity, Interval
 from simulator.arithmetic.trust import own_cause
 from simulator.numbers.formats import Format, IntFormat
 from tiling.grid import Shape
@@ -167,6 +167,8 @@ def isnan(self: Tensor) -> Tensor:
     parts=("abs", "lt"),
     dtypes=everywhere(*COPIED),
     opcodes={"T": "ISFINITE"},
+    fidelity=Fidelity.UNKNOWN,
+    remark="of FP32 from 65520 on, where upstream's page and source disagree; else exact",
 )
 def isfinite(self: Tensor) -> Tensor:
     """BOOL: false of infinities and NaN, true of all else; of integers true.

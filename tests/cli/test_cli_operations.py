@@ -35,6 +35,13 @@ def test_one_operation_has_its_facts(command: Command) -> None:
     assert "-inf: nan" in text
 
 
+def test_an_operation_less_known_than_its_parts_says_where(command: Command) -> None:
+    found = command("operations", "isfinite", "--json").json
+    assert {each["fidelity"] for each in found["bounds"]} == {"exact"}
+    assert found["fidelity"] == "unknown"
+    assert "unknown: of FP32 from 65520 on" in command("operations", "isfinite").out
+
+
 def test_a_release_that_lacks_it_accepts_nothing(command: Command) -> None:
     found = command("operations", "tanh", "--json").json
     by_release = {
