@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.options.context import current, options
@@ -181,20 +182,21 @@ _OF_READINGS: Final = {name: _OF_RELEASE << 1 + k for k, name in enumerate(READI
 
 
 def judged(
-    outputs: Outputs, assumed: frozenset[Assumption], again: Callable[[], Outputs]
+    outputs: Outputs, assumed: frozenset[Assumption], again: Callable[[int], Outputs]
 ) -> Outputs:
     """Name the choices that the certain elements of outputs rest on.
 
     Args:
         outputs: of a kernel that ran.
         assumed: the assumptions that it made.
-        again: runs it by public texts alone.
+        again: runs it by public texts alone, with the bits of the choices that were made.
     """
     if not assumed:
         return tuple(dataclasses.replace(output, choices=None) for output in outputs)
     if not any(_has_certain(output) for output in outputs):
         return tuple(_resting_on(output, 0) for output in outputs)
-    in_force, others = choice_bits(*assumed), _again(outputs, again)
+    in_force = choice_bits(*assumed)
+    others = _again(outputs, lambda: again(in_force))
     if others is None:
         return tuple(_resting_on(output, in_force) for output in outputs)
     return tuple(
@@ -213,6 +215,8 @@ _PIECE_ELEMS: Final = 1 << 15
 
 
 def _has_certain(output: OutputCertainty) -> bool:
+    if output.certain_rows is not None:
+        return bool(output.certain_rows.any())
     return any(_certain_part(output, index).any() for index in pieces(output.shape, _PIECE_ELEMS))
 
 
@@ -338,6 +342,8 @@ def unjudged(ran: Recording) -> Outputs:
 def _choices_of(output: OutputCertainty, other: OutputCertainty, in_force: int) -> ChoiceBits:
     """The choices that leave an element open when none is in force."""
     found = np.zeros(output.shape, np.uint32)
+    if other.choices is not None:  # they were found where the ends were
+        return _widened(found, other.cause, output.certain_rows)
     for index in pieces(output.shape, _PIECE_ELEMS):
         certain = _certain_part(output, index)
         if not certain.any():
@@ -349,6 +355,16 @@ def _choices_of(output: OutputCertainty, other: OutputCertainty, in_force: int) 
             # What a choice opens on a way that no interval follows rests on all in force.
             np.copyto(named, in_force, where=named == 0)
             np.copyto(found[index], named, where=rests)
+    return found
+
+
+def _widened(found: ChoiceBits, rests: npt.NDArray[np.uint16], rows: Bools | None) -> ChoiceBits:
+    """Bits of few elements in an array of zeros."""
+    columns = rests.shape[-1] if rests.ndim else 1
+    whole, parts = found.reshape(-1, columns), rests.reshape(-1, columns)
+    for k in range(len(parts)) if rows is None else np.flatnonzero(rows).tolist():
+        at = parts[k].nonzero()
+        whole[k][at] = parts[k][at]
     return found
 
 

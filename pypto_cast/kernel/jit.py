@@ -174,12 +174,9 @@ class Kernel:
         new_ir = self.options.new_ir is not False
         return Recording(kernel=self._signature.kernel, new_ir=new_ir, **fields)
 
-    def _again(
-        self, ran: Recording, *given: Any, by_documents: bool = False
-    ) -> tuple[Outputs, Recording]:
+    def _again(self, ran: Recording, *given: Any, **fields: Any) -> tuple[Outputs, Recording]:
         """Another run for its bounds, which knows the numbers that come later."""
-        numbers = ran.numbers.for_next_run()
-        other = self._recording(bounds=True, by_documents=by_documents, numbers=numbers)
+        other = self._recording(bounds=True, numbers=ran.numbers.for_next_run(), **fields)
         with silenced(), recording.running(other):
             self._run(other, *given)
             return self._outputs(other), other
@@ -249,12 +246,15 @@ class Kernel:
         those of the other release too.
         """
 
-        def again(*, by_documents: bool = False) -> tuple[Outputs, frozenset[Assumption]]:
-            found, other = self._again(ran, arguments, named, by_documents=by_documents)
+        def again(**fields: Any) -> tuple[Outputs, frozenset[Assumption]]:
+            found, other = self._again(ran, arguments, named, **fields)
             return found, other.assumed
 
         def by_choices(found: Outputs, assumed: frozenset[Assumption]) -> Outputs:
-            return judged(found, assumed, lambda: again(by_documents=True)[0])
+            def by_documents(in_force: int) -> Outputs:
+                return again(by_documents=True, asked=found, in_force=in_force)[0]
+
+            return judged(found, assumed, by_documents)
 
         other = other_release(
             outputs,

@@ -86,6 +86,9 @@ class Recording:
         executes: False if it runs only to see which casts there are.
         bounds: True if it finds, beside the values, what a device may give instead.
         by_documents: what a device may give is found by public texts alone, whatever is trusted.
+        asked: by documents, the outputs by choices; where it can be found, the cause of such a one
+            is what its elements rest on, and no ends are.
+        in_force: the bits of the choices that were made there.
         assumed: the assumptions that were made so far.
         new_ir: upstream compiles it from its source, as it does kernels of `jit` by default.
         steps: the casts and the operations around them so far.
@@ -116,6 +119,8 @@ class Recording:
     executes: bool = True
     bounds: bool = False
     by_documents: bool = False
+    asked: tuple[OutputCertainty, ...] = ()
+    in_force: int = 0
     assumed: frozenset[Assumption] = frozenset()
     new_ir: bool = False
     steps: list[RecordedStep] = field(default_factory=list)
@@ -289,8 +294,15 @@ class Recording:
         """
         held = output.read((0,) * len(output.shape), output.shape)
         assert held is not None
+        for asked in () if self.control_dependence else self.asked:
+            if asked.name == output.name and asked.may_be_nan is None:
+                rests = held.rests(asked.low, asked.high, self.in_force, asked.certain_rows)
+                if rests is not None:
+                    return replace(
+                        asked, cause=rests, choices=np.broadcast_to(np.uint32(0), asked.shape)
+                    )
         # They may lie in an array of the user's; those of a run by documents are compared at once.
-        values = held.values if self.by_documents else held.values.copy()
+        values = held.values if self.by_documents else held.own_values()
         interval, dtype = held.interval or exactly(values), dtype_of_numpy(values.dtype)
         if self.control_dependence:
             interval = unknown(values, dtype.number_format, self.control_dependence[0])
@@ -307,6 +319,7 @@ class Recording:
             nearest=self._nearest(output),
             named_choices=NAMED_CHOICES,
             writes=output.writes,
+            certain_rows=None if self.control_dependence else held.certain_rows,
         )
 
     def _nearest(self, output: Buffer[Patch]) -> Cause | None:

@@ -373,12 +373,21 @@ class Builder:
             if len(single) == len(parts) and len({int(x[0]) for x in single}) == 1:
                 return single[0]
         node = functools.partial(self._node, shape=low.shape)
-        claims: list[Part] = [self._claim(x, x.cause) for x in sources if x.cause is not None]
-        if width:
-            claims.append(np.array([width << 32 | 0xFFFF - own], _CLAIM))
+        # Those of few elements first, so that one operation of all elements is left, or few.
+        sources.sort(key=lambda x: x.low.shape[-1:] == low.shape[-1:])
+        last = sources[-1] if low.dtype == sources[-1].low.dtype == FP32.dtype else None
+        claims: list[Part] = [np.array([width << 32 | 0xFFFF - own], _CLAIM)] if width else []
+        for x in sources[:-1] if last else sources:
+            assert x.cause is not None
+            claims.append(self._claim(x, x.cause))
         whole = claims[0]
         for each in claims[1:]:
-            whole = node("stronger", whole, each, dtype=_CLAIM)
+            shape = np.broadcast_shapes(whole.shape, each.shape)
+            whole = self._node("stronger", whole, each, shape=shape, dtype=_CLAIM)
+        if last:
+            assert last.cause is not None
+            given = (last.low, last.high, last.cause, whole, low, high)
+            return node("cause_among", *given, dtype=_CAUSE)
         suffix = _SUFFIXES[low.dtype.itemsize]
         return node(f"cause_of{suffix}", whole, low, high, dtype=_CAUSE)
 

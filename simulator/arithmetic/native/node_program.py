@@ -15,6 +15,7 @@ import struct
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -94,6 +95,7 @@ class Node:
         "executor",
         "findings",
         "holder",
+        "marks",
         "opcode",
         "operands",
         "reduces",
@@ -121,6 +123,8 @@ class Node:
         self.shape, self.dtype, self.reduces, self.tiles = shape, dtype, reduces, tiles
         self.array: Array | None = None
         self.checks, self.findings = checks, 0
+        self.marks: Array | None = None
+        """Of a check at the end of a program: what it finds in each row, or beside it."""
         self.holder: weakref.ref[Enclosure] | None = None
         self.columns = shape[-1]
         if reduces:  # of several operands the first may have one element for a row
@@ -268,6 +272,22 @@ class Deferred(Enclosure):
         return self.node.dtype
 
 
+_GUARDED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **dict.fromkeys(("choices_if_open", "cause_of", "cause_among"), "unless_closed"),
+        "choices_if_open16": "unless_closed16",
+        **dict.fromkeys(("choices_if_open8", "cause_of8"), "unless_closed8"),
+    }
+)
+"""The guards of operations that give 0 where ends, the last two operands, are one code."""
+
+
+@functools.cache
+def _guards(executor: Executor) -> Mapping[int, int]:
+    opcodes = executor.opcodes
+    return {opcodes[name]: opcodes[guard] for name, guard in _GUARDED.items()}
+
+
 class _Program:
     """The steps of some nodes with the same rows, and of the nodes that they depend on."""
 
@@ -300,6 +320,8 @@ class _Program:
                 self.results.append((x, _room(x) if out is None else out))
         for x, array in self.results:
             self._places[id(x)] = self._buffer_of(array, is_wide=self._is_wide(x))
+        self._guarded = self._find_guarded()
+        self._step_of: dict[int, int] = {}
         self._steps = self._make_steps()
 
     @property
@@ -345,27 +367,67 @@ class _Program:
         self.buffers.append((0, 0, *kind))
         return len(self.buffers) - 1
 
+    def _find_guarded(self) -> dict[int, tuple[Node, int]]:
+        """By the first node that a guard skips the last one, and how many they are.
+
+        They come to lie side by side, and nothing but the last one reads the others' results.
+        """
+        guards = _guards(self._node.executor)
+        if not any(x.opcode in guards for x in self._nodes):
+            return {}
+        readers: dict[int, list[int]] = {}
+        for node in self._nodes:
+            for x in self._operands[id(node)]:
+                readers.setdefault(id(x), []).append(id(node))
+        kept = {id(x) for x, _ in self.results} | {id(x) for x in self._checks}
+        found: dict[int, tuple[Node, int]] = {}
+        owner: dict[int, int] = {}
+        for k in range(len(self._nodes) - 1, -1, -1):
+            last = self._nodes[k]
+            if last.opcode not in guards or id(last) in owner:
+                continue
+            inside = {id(last)}
+            own = [last]
+            for node in reversed(self._nodes[:k]):
+                if id(node) in kept or id(node) in owner:
+                    continue
+                if all(reader in inside for reader in readers.get(id(node), ())):
+                    inside.add(id(node))
+                    own.append(node)
+            ends = {id(x) for x in self._operands[id(last)][-2:]}
+            if ends & inside:
+                continue
+            owner.update(dict.fromkeys(inside, k))
+            own.reverse()
+            others = [x for x in self._nodes[:k] if id(x) not in inside]
+            self._nodes[: k + 1] = [*others, *own]
+            found[id(own[0])] = (last, len(own))
+        return found
+
     def _make_steps(self) -> list[tuple[int, int, list[int], int, int, int]]:
+        guards = _guards(self._node.executor)
         last_use = {
             id(x): k for k, node in enumerate(self._nodes) for x in self._operands[id(node)]
         }
         is_result = {id(x) for x, _ in self.results}
         steps = []
         for k, node in enumerate(self._nodes):
-            kind = (node.dtype.itemsize, self._is_wide(node))
-            operands = []
-            for x in self._operands[id(node)]:
-                if id(x) not in self._places:
-                    array = x.computed() if isinstance(x, Node) else x
-                    self._places[id(x)] = self._buffer_of(array, is_wide=self._is_wide(x))
-                operands.append(self._places[id(x)])
-            if id(node) not in self._places:
-                self._places[id(node)] = -1 if node.checks else self._temporary(kind)
+            if id(node) in self._guarded:
+                last, count = self._guarded[id(node)]
+                ends = [self._place(x) for x in self._operands[id(last)][-2:]]
+                self._give_place(last)
+                at = self._places[id(last)]
+                steps.append(
+                    (guards[last.opcode], at, ends, len(self._joins), len(self._joins), count)
+                )
+            operands = [self._place(x) for x in self._operands[id(node)]]
+            self._give_place(node)
             first, extent = len(self._joins), node.columns
             if node.tiles is not None:
                 extent = node.tiles.extent
                 self._joins.extend(node.tiles.joins)
             out = self._places[id(node)]
+            self._step_of[id(node)] = len(steps)
             steps.append((node.opcode, out, operands, first, len(self._joins), extent))
             for x in {id(x): x for x in self._operands[id(node)]}.values():
                 is_between = id(x) in self._operands and id(x) not in is_result
@@ -374,10 +436,38 @@ class _Program:
                     self._free[self.buffers[place][2:]].append(place)
         return steps
 
+    def _place(self, x: Node | Array) -> int:
+        """The buffer of an operand."""
+        if id(x) not in self._places:
+            array = x.computed() if isinstance(x, Node) else x
+            self._places[id(x)] = self._buffer_of(array, is_wide=self._is_wide(x))
+        return self._places[id(x)]
+
+    def _give_place(self, node: Node) -> None:
+        """A buffer for a result that has none."""
+        if id(node) not in self._places:
+            kind = (node.dtype.itemsize, self._is_wide(node))
+            self._places[id(node)] = -1 if node.checks else self._temporary(kind)
+
     def run(self) -> None:
         """Compute the results, all of them or none."""
         if not self._nodes:
             return
+        findings, marks = self.call(None)
+        for node in self._checks:
+            node.findings = findings[self._step_of[id(node)]]
+        if self._nodes[-1].checks:
+            self._nodes[-1].marks = marks
+        for node, array in (*self.results, *((x, _NOTHING) for x in self._checks)):
+            node.array = array
+            node.operands = ()
+
+    def call(self, needed: Array | None) -> tuple[list[int], Array]:
+        """Write the results, and give what each step finds, and the last one in each row.
+
+        Args:
+            needed: by row, False: it is not computed; None: all are.
+        """
         steps, joins = self.steps_and_joins()
         buffers = _array_type(_Buffer, len(self.buffers))(*(_Buffer(*x) for x in self.buffers))
         executor = self._node.executor
@@ -387,8 +477,9 @@ class _Program:
             steps, len(steps), buffers, len(buffers), self._columns
         )
         # All memory is there before the first result is written, which may be an output.
+        marked = self._rows if self._nodes[-1].checks else 0
         rooms = [
-            (np.zeros(len(steps), np.uint8), np.empty(size, np.uint8))
+            (np.zeros(len(steps), np.uint8), np.zeros(marked, np.uint8), np.empty(size, np.uint8))
             for _ in range(self._node.threads)
         ]
         free = deque(rooms)
@@ -396,22 +487,17 @@ class _Program:
         def call(*span: int) -> None:
             room = free.popleft()
             try:
-                findings, scratch = (array.ctypes.data for array in room)
+                found, marks, scratch = (x.ctypes.data if x.size else None for x in room)
                 _check_status(
-                    library.pypto_cast_arithmetic_run(*head, *span, findings, None, scratch)
+                    library.pypto_cast_arithmetic_run(*head, *span, found, marks, scratch)
                 )
             finally:
                 free.append(room)
 
         if self._rows and self._columns:
-            self._share(call)
-        whole = np.bitwise_or.reduce([findings for findings, _ in rooms])
-        for node, findings in zip(self._nodes, whole.tolist(), strict=True):
-            if node.checks:
-                node.findings = findings
-        for node, array in (*self.results, *((x, _NOTHING) for x in self._checks)):
-            node.array = array
-            node.operands = ()
+            self._share(call, [(0, self._rows)] if needed is None else _runs(needed))
+        found, marks = (np.bitwise_or.reduce([room[k] for room in rooms]) for k in range(2))
+        return found.tolist(), marks
 
     def steps_and_joins(self) -> tuple[ctypes.Array[_Step], ctypes.Array[ctypes.c_int32]]:
         """The steps as C++ reads them, and the order in which tiles are joined."""
@@ -428,30 +514,79 @@ class _Program:
         )
         return steps, joins
 
-    def _share(self, call: Callable[..., None]) -> None:
-        """Cut rows, or the columns of a single row, among threads and into calls."""
-        rows, columns = self._rows, self._columns
+    def _share(self, call: Callable[..., None], runs: Sequence[tuple[int, int]]) -> None:
+        """Cut rows, or the columns of a single row, among threads and into calls.
+
+        Args:
+            runs: of rows, from each on up to each.
+        """
+        rows, columns = sum(end - start for start, end in runs), self._columns
         if rows * columns <= _THREAD_ELEMS:
-            call(0, rows, 0, columns)
+            for start, end in runs:
+                call(start, end, 0, columns)
             return
-        by_columns = rows < self._node.threads and not any(x.reduces for x in self._nodes)
-        count, beside = (columns, rows) if by_columns else (rows, columns)
-        piece = max(1, _CALL_ELEMS // beside)
+        by_columns = self._rows < self._node.threads and not any(x.reduces for x in self._nodes)
+        piece = max(1, _CALL_ELEMS // (rows if by_columns else columns))
         stopped: list[bool] = []
 
-        def work(span: slice) -> None:
+        def work(span: slice, first: int, end: int) -> None:
             try:
                 for start in range(span.start, span.stop, piece):
                     if stopped:
                         return
-                    part = (start, min(start + piece, span.stop))
-                    call(*((0, rows, *part) if by_columns else (*part, 0, columns)))
+                    stop = min(start + piece, span.stop)
+                    if by_columns:
+                        call(first, end, start, stop)
+                    else:
+                        call(first + start, first + stop, 0, columns)
             except BaseException:
                 stopped.append(True)
                 raise
 
-        least = max(1, _THREAD_ELEMS // beside)
-        elementwise.share(work, count, self._node.threads, least)
+        for first, end in runs:
+            count, beside = (columns, end - first) if by_columns else (end - first, columns)
+            elementwise.share(
+                functools.partial(work, first=first, end=end),
+                count,
+                self._node.threads,
+                max(1, _THREAD_ELEMS // beside),
+            )
+
+
+_MOST_RUNS: Final = 64
+"""More stretches of rows are one, with the rows between them."""
+
+
+def _runs(needed: Array) -> list[tuple[int, int]]:
+    """The stretches of rows that are needed."""
+    edges = np.flatnonzero(np.diff(needed.astype(np.int8), prepend=0, append=0)).tolist()
+    runs = list(zip(edges[::2], edges[1::2], strict=True))
+    return runs if len(runs) <= _MOST_RUNS else [(runs[0][0], runs[-1][1])]
+
+
+def compute_rows(
+    result: Node, checks: Sequence[Node], needed: Array | None
+) -> tuple[Array, int, Array] | None:
+    """Compute some rows of a node, and nothing that is kept.
+
+    Args:
+        result: of any operation.
+        checks: of the same program; what they find counts in these rows.
+        needed: by row; None: all.
+
+    Returns:
+        The result, whose other rows are anything, what the checks find together, and what the last
+        of them finds in each row; None where they are more than one program.
+    """
+    nodes = [result, *checks]
+    layout = {(id(x.executor), x.shape[:-1], x.columns) for x in nodes}
+    if len(layout) > 1 or count_steps(nodes) > _MOST_STEPS:
+        return None
+    program = _Program(nodes, {})
+    (array,) = (array for node, array in program.results if node is result)
+    findings, marks = program.call(needed)
+    found = functools.reduce(operator.or_, (findings[program._step_of[id(x)]] for x in checks), 0)
+    return array, found, marks
 
 
 _memory_of: Final = ctypes.c_char.from_buffer
