@@ -49,6 +49,7 @@ from pypto_cast.options.context import Scope, Settings, current, options, runnin
 from pypto_cast.options.hints import GROUPS, check_jit_option
 from pypto_cast.recording import recording, steps, tally
 from pypto_cast.recording.causes import is_watched
+from pypto_cast.recording.output_writing import settle
 from pypto_cast.recording.recording import Recording
 from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.unfinished import held_back
@@ -161,7 +162,8 @@ class Kernel:
                 outputs, ran = self._again(own, arguments, named)
             if own.bounds and run_mode is npu.RunMode.SIM:
                 outputs, _ = self._judged(outputs, ran, arguments, named)
-            with own.settled(), held_back():
+            settle(own.buffers)
+            with held_back():
                 changed = own.commit()
                 for value in (*arguments, *named.values()):
                     if isinstance(value, Tensor):
@@ -251,10 +253,7 @@ class Kernel:
             return found, other.assumed
 
         def by_choices(found: Outputs, assumed: frozenset[Assumption]) -> Outputs:
-            def by_documents(in_force: int) -> Outputs:
-                return again(by_documents=True, asked=found, in_force=in_force)[0]
-
-            return judged(found, assumed, by_documents)
+            return judged(found, assumed, lambda asked: again(by_documents=True, asked=asked)[0])
 
         other = other_release(
             outputs,

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from simulator.arithmetic.interval import Bools, Enclosure, Interval
+from simulator.arithmetic.interval import Enclosure, Interval
 from simulator.arithmetic.native.node_program import (
     Deferred,
     Node,
@@ -18,6 +18,7 @@ from simulator.arithmetic.native.node_program import (
     compute_rows,
 )
 from simulator.arithmetic.operation import Array
+from simulator.arithmetic.total_order import Bools
 
 NEEDS_CARE: Final = 1
 IS_OPEN: Final = 2
@@ -123,16 +124,15 @@ class Parts:
         kind = _RESTS.get(self.low.dtype.itemsize)
         if self.found is not None or not executed or kind is None:
             return None
-        given = (low, high, self.low, self.high, self.cause, np.array([in_force], np.uint16))
+        given = (low, high, self.cause, np.array([in_force], np.uint16), self.low, self.high)
         lead = executed[0]
         node = Node(
             lead.executor, kind, given, low.shape, np.dtype(np.uint16), threads=lead.threads
         )
-        here, beside = [], []
-        for x in self.checks:
-            if x.array is None:
-                is_here = (x.shape[:-1], x.columns) == (node.shape[:-1], node.columns)
-                (here if is_here else beside).append(x)
+        waiting = [x for x in self.checks if x.array is None]
+        layout = node.shape[:-1], node.columns
+        here = [x for x in waiting if (x.shape[:-1], x.columns) == layout]
+        beside = [x for x in waiting if (x.shape[:-1], x.columns) != layout]
         compute_all(beside, {})
         found = None if self._needs_care() else compute_rows(node, here, rows)
         return None if found is None or found[1] & NEEDS_CARE else found[0]

@@ -184,7 +184,7 @@ class Builder:
             )
         if added.choices is not None:
             for x in given:
-                if not self._is_checked("check_normal_ends", x.low, x.high):
+                if not any(self._is_checked(name, x.low, x.high) for name in _NORMAL):
                     self._check("check_normal", x.low, x.high)
         if added.choices is None:
             ends = [end for x in given for end in (x.low, x.high)]
@@ -422,6 +422,7 @@ class Builder:
 
 
 _ENDS: Final = ("low", "high")
+_NORMAL: Final = ("check_normal_ends", "check_normal")
 _SUFFIXES: Final[Mapping[int, str]] = MappingProxyType({1: "8", 2: "16", 4: ""})
 """Of a loop over ends, by the bytes of an element."""
 INT32_OF_FP32: Final[Mapping[RoundMode, str]] = MappingProxyType(

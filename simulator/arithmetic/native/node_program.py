@@ -11,17 +11,16 @@ import ctypes
 import functools
 import math
 import operator
-import struct
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 
 from simulator.arithmetic.interval import Enclosure
 from simulator.arithmetic.native.executor_library import Executor
+from simulator.arithmetic.native.guarded_steps import find_guarded, guards_of
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.reduction_order import Tiles
 from simulator.numbers import elementwise, result_memory
@@ -166,7 +165,7 @@ class Node:
             out: the memory to write it to, of its shape and dtype, C-contiguous.
         """
         if self.array is None:
-            _Program([self], {} if out is None else {id(self): out}).run()
+            Program([self], {} if out is None else {id(self): out}).run()
             assert self.array is not None
         return self.array
 
@@ -201,7 +200,7 @@ def compute_all(nodes: Sequence[Node], memory: Mapping[int, Array]) -> None:
     batches.sort(key=lambda batch: sum(_bytes_in(memory, node) for node in batch))
     for k, batch in enumerate(batches):
         if any(node.array is None for node in batch):
-            _Program(batch, memory if k == len(batches) - 1 else {}).run()
+            Program(batch, memory if k == len(batches) - 1 else {}).run()
 
 
 def _bytes_in(memory: Mapping[int, Array], node: Node) -> int:
@@ -272,26 +271,18 @@ class Deferred(Enclosure):
         return self.node.dtype
 
 
-_GUARDED: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        **dict.fromkeys(("choices_if_open", "cause_of", "cause_among"), "unless_closed"),
-        "choices_if_open16": "unless_closed16",
-        **dict.fromkeys(("choices_if_open8", "cause_of8"), "unless_closed8"),
-    }
-)
-"""The guards of operations that give 0 where ends, the last two operands, are one code."""
+class Program:
+    """The steps of some nodes with the same rows, and of the nodes that they depend on.
 
+    Args:
+        roots: whose results are wanted.
+        memory: as for `compute_all`.
+        keeps: results of other nodes that somebody holds are wanted too.
+    """
 
-@functools.cache
-def _guards(executor: Executor) -> Mapping[int, int]:
-    opcodes = executor.opcodes
-    return {opcodes[name]: opcodes[guard] for name, guard in _GUARDED.items()}
-
-
-class _Program:
-    """The steps of some nodes with the same rows, and of the nodes that they depend on."""
-
-    def __init__(self, roots: Sequence[Node], memory: Mapping[int, Array]) -> None:
+    def __init__(
+        self, roots: Sequence[Node], memory: Mapping[int, Array], *, keeps: bool = True
+    ) -> None:
         self._nodes: list[Node] = []
         self._operands: dict[int, tuple[Node | Array, ...]] = {}
         for node in roots:
@@ -315,13 +306,15 @@ class _Program:
         for x in self._nodes:
             if x.checks:
                 continue
-            if id(x) in asked or (x.holder is not None and x.holder() is not None):
+            is_held = keeps and x.holder is not None and x.holder() is not None
+            if is_held or id(x) in asked:
                 out = memory.get(id(x))
                 self.results.append((x, _room(x) if out is None else out))
         for x, array in self.results:
             self._places[id(x)] = self._buffer_of(array, is_wide=self._is_wide(x))
-        self._guarded = self._find_guarded()
-        self._step_of: dict[int, int] = {}
+        kept = {id(x) for x, _ in self.results} | {id(x) for x in self._checks}
+        self._guarded = find_guarded(self._nodes, self._operands, kept)
+        self.step_of: dict[int, int] = {}
         self._steps = self._make_steps()
 
     @property
@@ -367,45 +360,8 @@ class _Program:
         self.buffers.append((0, 0, *kind))
         return len(self.buffers) - 1
 
-    def _find_guarded(self) -> dict[int, tuple[Node, int]]:
-        """By the first node that a guard skips the last one, and how many they are.
-
-        They come to lie side by side, and nothing but the last one reads the others' results.
-        """
-        guards = _guards(self._node.executor)
-        if not any(x.opcode in guards for x in self._nodes):
-            return {}
-        readers: dict[int, list[int]] = {}
-        for node in self._nodes:
-            for x in self._operands[id(node)]:
-                readers.setdefault(id(x), []).append(id(node))
-        kept = {id(x) for x, _ in self.results} | {id(x) for x in self._checks}
-        found: dict[int, tuple[Node, int]] = {}
-        owner: dict[int, int] = {}
-        for k in range(len(self._nodes) - 1, -1, -1):
-            last = self._nodes[k]
-            if last.opcode not in guards or id(last) in owner:
-                continue
-            inside = {id(last)}
-            own = [last]
-            for node in reversed(self._nodes[:k]):
-                if id(node) in kept or id(node) in owner:
-                    continue
-                if all(reader in inside for reader in readers.get(id(node), ())):
-                    inside.add(id(node))
-                    own.append(node)
-            ends = {id(x) for x in self._operands[id(last)][-2:]}
-            if ends & inside:
-                continue
-            owner.update(dict.fromkeys(inside, k))
-            own.reverse()
-            others = [x for x in self._nodes[:k] if id(x) not in inside]
-            self._nodes[: k + 1] = [*others, *own]
-            found[id(own[0])] = (last, len(own))
-        return found
-
     def _make_steps(self) -> list[tuple[int, int, list[int], int, int, int]]:
-        guards = _guards(self._node.executor)
+        guards = guards_of(self._node.executor)
         last_use = {
             id(x): k for k, node in enumerate(self._nodes) for x in self._operands[id(node)]
         }
@@ -427,7 +383,7 @@ class _Program:
                 extent = node.tiles.extent
                 self._joins.extend(node.tiles.joins)
             out = self._places[id(node)]
-            self._step_of[id(node)] = len(steps)
+            self.step_of[id(node)] = len(steps)
             steps.append((node.opcode, out, operands, first, len(self._joins), extent))
             for x in {id(x): x for x in self._operands[id(node)]}.values():
                 is_between = id(x) in self._operands and id(x) not in is_result
@@ -455,7 +411,7 @@ class _Program:
             return
         findings, marks = self.call(None)
         for node in self._checks:
-            node.findings = findings[self._step_of[id(node)]]
+            node.findings = findings[self.step_of[id(node)]]
         if self._nodes[-1].checks:
             self._nodes[-1].marks = marks
         for node, array in (*self.results, *((x, _NOTHING) for x in self._checks)):
@@ -488,9 +444,7 @@ class _Program:
             room = free.popleft()
             try:
                 found, marks, scratch = (x.ctypes.data if x.size else None for x in room)
-                _check_status(
-                    library.pypto_cast_arithmetic_run(*head, *span, found, marks, scratch)
-                )
+                check_status(library.pypto_cast_arithmetic_run(*head, *span, found, marks, scratch))
             finally:
                 free.append(room)
 
@@ -582,115 +536,14 @@ def compute_rows(
     layout = {(id(x.executor), x.shape[:-1], x.columns) for x in nodes}
     if len(layout) > 1 or count_steps(nodes) > _MOST_STEPS:
         return None
-    program = _Program(nodes, {})
-    (array,) = (array for node, array in program.results if node is result)
+    program = Program(nodes, {}, keeps=False)
+    ((_, array),) = program.results
     findings, marks = program.call(needed)
-    found = functools.reduce(operator.or_, (findings[program._step_of[id(x)]] for x in checks), 0)
+    found = functools.reduce(operator.or_, (findings[program.step_of[id(x)]] for x in checks), 0)
     return array, found, marks
 
 
-_memory_of: Final = ctypes.c_char.from_buffer
-_address_of: Final = ctypes.addressof
-
-
-class KeptProgram:
-    """A program of a single call that runs again and again, each time on other arrays.
-
-    Args:
-        results: nodes, and arrays that are results as they are; none of them is computed.
-        given: different arrays of few elements, C-contiguous, which the nodes depend on; all other
-            arrays that they depend on are constants. None of them is kept.
-    """
-
-    def __init__(self, results: Sequence[Node | Array], given: Sequence[Array]) -> None:
-        nodes = list({id(x): x for x in results if isinstance(x, Node)}.values())
-        program = _Program(nodes, {})
-        places = {id(array): k for k, array in enumerate(given)}
-        made = {id(array): id(node) for node, array in program.results}
-        self.depends_on_addresses = not program.has_copies
-        """False of one that holds copies of given arrays, which must not run again."""
-        self._steps, self._joins = program.steps_and_joins()
-        self._fields = [field for buffer in program.buffers for field in buffer]
-        self._layout = struct.Struct("=" + "Qqii" * len(program.buffers))
-        self._given: list[tuple[int, int]] = []
-        self._made: list[tuple[int, tuple[int, ...], np.dtype[np.generic]]] = []
-        self._constants: list[Array] = []
-        found: dict[int, int] = {}
-        for buffer, array in program.arrays.items():
-            if id(array) in places:
-                self._given.append((4 * buffer, places[id(array)]))
-            elif id(array) in made:
-                found[made[id(array)]] = len(self._made)
-                self._made.append((4 * buffer, array.shape, array.dtype))
-            else:
-                self._constants.append(array)
-        self._results: list[tuple[bool, int]] = []
-        for x in results:
-            if isinstance(x, Node):
-                if not x.checks:
-                    self._results.append((True, found[id(x)]))
-            elif id(x) in places:
-                self._results.append((False, places[id(x)]))
-            else:
-                self._results.append((False, -1 - len(self._constants)))
-                self._constants.append(x)
-        executor, (rows, columns) = nodes[0].executor, program.extents
-        self._call = functools.partial(
-            executor.library.pypto_cast_arithmetic_run,
-            *(executor.levels.index(executor.level), self._steps, len(self._steps), self._joins),
-        )
-        self._span = (len(program.buffers), 0, rows, 0, columns)
-        self._has_checks = any(x.checks for x in nodes)
-
-    def run(self, given: Sequence[Array]) -> tuple[list[Array], int]:
-        """Compute the results, all of them or none.
-
-        Args:
-            given: arrays of the shapes and dtypes of those that the program was made for.
-
-        Returns:
-            The results in their order, without checks, and what all checks find together.
-
-        Raises:
-            MemoryError: there is no room for a block of rows.
-        """
-        fields = self._fields.copy()
-        try:
-            for field, place in self._given:
-                memory: Any = given[place]  # a buffer, which numpy's types do not say
-                fields[field] = _address_of(_memory_of(memory))
-        except (TypeError, ValueError):  # read-only, or a dtype that is no C type
-            for field, place in self._given:
-                fields[field] = given[place].ctypes.data
-        made = []
-        for field, shape, dtype in self._made:
-            array = np.empty(shape, dtype)
-            fields[field] = _address(array)
-            made.append(array)
-        findings = bytearray(len(self._steps) if self._has_checks else 0)
-        at = _address_of_bytes(findings) if self._has_checks else None
-        _check_status(self._call(self._layout.pack(*fields), *self._span, at, None, None))
-        results = [
-            made[k] if is_made else given[k] if k >= 0 else self._constants[-1 - k]
-            for is_made, k in self._results
-        ]
-        return results, functools.reduce(operator.or_, findings) if self._has_checks else 0
-
-
-def _address_of_bytes(memory: bytearray) -> int:
-    return _address_of(_memory_of(memory))
-
-
-def _address(array: Array) -> int:
-    """The address of a C-contiguous array's elements, of which there are some."""
-    memory: Any = array
-    try:
-        return _address_of(_memory_of(memory))
-    except (TypeError, ValueError):  # read-only, or a dtype that is no C type
-        return array.ctypes.data
-
-
-def _check_status(status: int) -> None:
+def check_status(status: int) -> None:
     if status == _STATUS_NO_MEMORY:
         raise MemoryError("no memory for a block of rows")
     if status:

@@ -162,25 +162,24 @@ INLINE uint16_t cause_among(float low, float high, uint16_t cause, uint64_t othe
     return cause_of(stronger(claim(low, high, cause), other), result_low, result_high);
 }
 
-// The choices that an element rests on which has one code by choices: those in force of which one
-// opens it by public texts, all of them where none is named; 0 of an element that rests on none.
+// The choices that an element rests on which has one code by choices, and by public texts several,
+// the last two: those in force of which one opens it, all of them where none is named; else 0.
 template <class T>
-INLINE uint16_t rests_on(T low, T high, T least, T most, uint16_t choices, uint16_t in_force) {
+INLINE uint16_t rests_on(T low, T high, uint16_t choices, uint16_t in_force, T least, T most) {
     const uint16_t named = choices & in_force;
-    const bool rests = (low == high) & ((least != low) | (most != low));
-    return rests ? (named != 0 ? named : in_force) : 0;
+    return (low == high) & (least != most) ? (named != 0 ? named : in_force) : 0;
 }
-INLINE uint16_t rests(uint32_t low, uint32_t high, uint32_t least, uint32_t most, uint16_t choices,
-                      uint16_t in_force) {
-    return rests_on(low, high, least, most, choices, in_force);
+INLINE uint16_t rests(uint32_t low, uint32_t high, uint16_t choices, uint16_t in_force,
+                      uint32_t least, uint32_t most) {
+    return rests_on(low, high, choices, in_force, least, most);
 }
-INLINE uint16_t rests16(uint16_t low, uint16_t high, uint16_t least, uint16_t most,
-                        uint16_t choices, uint16_t in_force) {
-    return rests_on(low, high, least, most, choices, in_force);
+INLINE uint16_t rests16(uint16_t low, uint16_t high, uint16_t choices, uint16_t in_force,
+                        uint16_t least, uint16_t most) {
+    return rests_on(low, high, choices, in_force, least, most);
 }
-INLINE uint16_t rests8(uint8_t low, uint8_t high, uint8_t least, uint8_t most, uint16_t choices,
-                       uint16_t in_force) {
-    return rests_on(low, high, least, most, choices, in_force);
+INLINE uint16_t rests8(uint8_t low, uint8_t high, uint16_t choices, uint16_t in_force,
+                       uint8_t least, uint8_t most) {
+    return rests_on(low, high, choices, in_force, least, most);
 }
 
 constexpr int64_t CHUNK = 512;
@@ -292,9 +291,9 @@ INLINE float low_of(uint64_t ends) { return value_of(static_cast<uint32_t>(ends)
 INLINE float high_of(uint64_t ends) { return value_of(static_cast<uint32_t>(ends >> 32)); }
 DENSE(low_of, float, uint64_t) DENSE(high_of, float, uint64_t)
 DENSE(cause_among, uint16_t, float, float, uint16_t, uint64_t, uint32_t, uint32_t)
-DENSE(rests, uint16_t, uint32_t, uint32_t, uint32_t, uint32_t, uint16_t, uint16_t)
+DENSE(rests, uint16_t, uint32_t, uint32_t, uint16_t, uint16_t, uint32_t, uint32_t)
 DENSE(rests16, uint16_t, uint16_t, uint16_t, uint16_t, uint16_t, uint16_t, uint16_t)
-DENSE(rests8, uint16_t, uint8_t, uint8_t, uint8_t, uint8_t, uint16_t, uint16_t)
+DENSE(rests8, uint16_t, uint8_t, uint8_t, uint16_t, uint16_t, uint8_t, uint8_t)
 
 // An element is one of two operands' at a time; one element stands for all.
 template <class T, class F>

@@ -41,8 +41,8 @@
     OP(select_high, 4, 4, 1, 1, 4, 4) OP(choices_if_open8, 3, 2, 2, 1, 1)                          \
     OP(claim8, 3, 8, 1, 1, 2) OP(cause_of8, 3, 2, 8, 1, 1) OP(low_of, 1, 4, 8)                         \
     OP(high_of, 1, 4, 8) OP(cause_among, 6, 2, 4, 4, 2, 8, 4, 4)                                    \
-    OP(rests, 6, 2, 4, 4, 4, 4, 2, 2) OP(rests16, 6, 2, 2, 2, 2, 2, 2, 2)                          \
-    OP(rests8, 6, 2, 1, 1, 1, 1, 2, 2)
+    OP(rests, 6, 2, 4, 4, 2, 2, 4, 4) OP(rests16, 6, 2, 2, 2, 2, 2, 2, 2)                          \
+    OP(rests8, 6, 2, 1, 1, 2, 2, 1, 1)
 // Along rows, of FP32.
 #define REDUCTIONS(OP) OP(amax) OP(amin) OP(sum) OP(prod)
 // Along rows, of several operands: both ends of a sum of intervals in any order, whose last operand is

@@ -14,7 +14,8 @@ from support.numbers.codes import SEED
 from simulator.arithmetic import DEFAULT, EXACT, OPERATIONS, Enclosure, Tiles, evaluate, reduce
 from simulator.arithmetic.interval import Interval
 from simulator.arithmetic.native import executor_library, small_programs
-from simulator.arithmetic.native.node_program import KeptProgram, Node
+from simulator.arithmetic.native.kept_program import KeptProgram
+from simulator.arithmetic.native.node_program import Node
 from simulator.arithmetic.native.operation_nodes import deferring, has_function
 from simulator.arithmetic.reduction import reduce_tiles
 from simulator.arithmetic.trust import NAMING_CHOICES

@@ -1,0 +1,77 @@
+"""Steps of a program that a guard leaves out in a block of rows where no element is open.
+
+The choices and causes of an element that has one code are zero, whatever made them: so the steps
+that nothing else reads need not run there. Most elements of a kernel that ends in a cast are such.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Container, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from simulator.arithmetic.native.executor_library import Executor
+from simulator.arithmetic.operation import Array
+
+if TYPE_CHECKING:
+    from simulator.arithmetic.native.node_program import Node
+
+_GUARDED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **dict.fromkeys(("choices_if_open", "cause_of", "cause_among", "rests"), "unless_closed"),
+        **dict.fromkeys(("choices_if_open16", "rests16"), "unless_closed16"),
+        **dict.fromkeys(("choices_if_open8", "cause_of8", "rests8"), "unless_closed8"),
+    }
+)
+"""The guards of operations that give 0 where ends, the last two operands, are one code."""
+
+
+@functools.cache
+def guards_of(executor: Executor) -> Mapping[int, int]:
+    """By the number of such an operation that of its guard."""
+    opcodes = executor.opcodes
+    return {opcodes[name]: opcodes[guard] for name, guard in _GUARDED.items()}
+
+
+def find_guarded(
+    nodes: list[Node], operands: Mapping[int, tuple[Node | Array, ...]], kept: Container[int]
+) -> dict[int, tuple[Node, int]]:
+    """Find the steps that guards may leave out, and bring those of each side by side.
+
+    Args:
+        nodes: of a program, each after its operands; put into another such order.
+        operands: by the `id` of a node.
+        kept: the `id` of nodes that are wanted by themselves.
+
+    Returns:
+        By the `id` of the first node that a guard leaves out the last one, and how many they are.
+        Nothing but the last one reads the others' results.
+    """
+    if not nodes:
+        return {}
+    guards = guards_of(nodes[0].executor)
+    if not any(x.opcode in guards for x in nodes):
+        return {}
+    readers: dict[int, list[int]] = {}
+    for node in nodes:
+        for x in operands[id(node)]:
+            readers.setdefault(id(x), []).append(id(node))
+    found: dict[int, tuple[Node, int]] = {}
+    taken: set[int] = set()
+    for k in range(len(nodes) - 1, -1, -1):
+        last = nodes[k]
+        if last.opcode not in guards or id(last) in taken:
+            continue
+        own, inside = [last], {id(last)}
+        for node in reversed(nodes[:k]):
+            is_free = id(node) not in kept and id(node) not in taken
+            if is_free and inside.issuperset(readers.get(id(node), ())):
+                inside.add(id(node))
+                own.append(node)
+        if inside & {id(x) for x in operands[id(last)][-2:]}:
+            continue  # the ends would not be there
+        taken |= inside
+        nodes[: k + 1] = [*(x for x in nodes[:k] if id(x) not in inside), *reversed(own)]
+        found[id(own[-1])] = (last, len(own))
+    return found
