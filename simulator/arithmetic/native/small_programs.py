@@ -25,9 +25,8 @@ from simulator.numbers.formats import FP32, Format
 FEW_ELEMS: Final = 1 << 12
 """Of each operand and of the result."""
 _MOST_KEPT: Final = 1 << 10
-_Shapes = tuple[tuple[int, ...], ...]
-Programs = dict[_Shapes, KeptProgram]
-"""The programs of an operation on exact operands, by their shapes."""
+Programs = dict[tuple[bool | tuple[int, ...], ...], KeptProgram]
+"""The programs of an operation on exact operands, by their shapes after whether it squares."""
 
 
 class _Kept:
@@ -86,10 +85,12 @@ def values_at(operands: Sequence[Enclosure], programs: Programs) -> Array | None
         if array.size > FEW_ELEMS or not (flags.c_contiguous and flags.aligned):
             return None
         given.append(array)
-    program = programs.get(tuple([array.shape for array in given]))
-    if program is None or (len(given) > 1 and len(set(map(id, given))) < len(given)):
+    is_square = len(given) > 1 and given[1] is given[0]
+    distinct = given[1:] if is_square else given
+    program = programs.get((is_square, *[array.shape for array in given]))
+    if program is None or (len(distinct) > 1 and len(set(map(id, distinct))) < len(distinct)):
         return None
-    return program.run(given)[0][0]
+    return program.run(distinct)[0][0]
 
 
 def are_few(shape: tuple[int, ...], operands: Sequence[Enclosure]) -> bool:
@@ -141,10 +142,10 @@ def values_of(
     found = _VALUES.run(key, distinct, lambda: [make(given)])
     if found is None:
         return None
-    if programs is not None and not is_square:
+    if programs is not None:
         if len(programs) >= _MOST_KEPT:
             programs.clear()
-        programs[shapes] = _VALUES.kept(key)
+        programs[is_square, *shapes] = _VALUES.kept(key)
     return found[0][0]
 
 
