@@ -56,6 +56,7 @@ from pypto_cast.unfinished import held_back
 from pypto_cast.unsupported import UpstreamRefusalError, tolerate
 from simulator.arithmetic.trust import Assumption
 from simulator.numbers import float_environment
+from simulator.numbers.result_memory import remembering
 from tiling.plan import TilePlan
 
 if TYPE_CHECKING:  # loaded when a schedule is asked for
@@ -214,7 +215,7 @@ class Kernel:
                 "for it outside options(schedule=...), at the schedule's release"
             )
         own, other = self._recording(bounds=True), None
-        with recording.running(own):
+        with remembering(), recording.running(own):
             self._run(own, arguments, named)
             outputs, ran = self._outputs(own), own
             if own.numbers.came_later():

@@ -28,15 +28,14 @@ _GUARDED: Final[Mapping[str, str]] = MappingProxyType(
 
 
 @functools.cache
-def guards_of(executor: Executor) -> Mapping[int, int]:
-    """By the number of such an operation that of its guard."""
+def _guards_of(executor: Executor) -> Mapping[int, int]:
     opcodes = executor.opcodes
     return {opcodes[name]: opcodes[guard] for name, guard in _GUARDED.items()}
 
 
 def find_guarded(
     nodes: list[Node], operands: Mapping[int, tuple[Node | Array, ...]], kept: Container[int]
-) -> dict[int, tuple[Node, int]]:
+) -> dict[int, tuple[Node, int, int]]:
     """Find the steps that guards may leave out, and bring those of each side by side.
 
     Args:
@@ -45,19 +44,16 @@ def find_guarded(
         kept: the `id` of nodes that are wanted by themselves.
 
     Returns:
-        By the `id` of the first node that a guard leaves out the last one, and how many they are.
+        By the `id` of the first node that a guard leaves out the last one, the number of the guard,
+        and how many they are.
         Nothing but the last one reads the others' results.
     """
-    if not nodes:
-        return {}
-    guards = guards_of(nodes[0].executor)
-    if not any(x.opcode in guards for x in nodes):
-        return {}
+    guards = _guards_of(nodes[0].executor)
     readers: dict[int, list[int]] = {}
     for node in nodes:
         for x in operands[id(node)]:
             readers.setdefault(id(x), []).append(id(node))
-    found: dict[int, tuple[Node, int]] = {}
+    found: dict[int, tuple[Node, int, int]] = {}
     taken: set[int] = set()
     for k in range(len(nodes) - 1, -1, -1):
         last = nodes[k]
@@ -73,5 +69,5 @@ def find_guarded(
             continue  # the ends would not be there
         taken |= inside
         nodes[: k + 1] = [*(x for x in nodes[:k] if id(x) not in inside), *reversed(own)]
-        found[id(own[-1])] = (last, len(own))
+        found[id(own[-1])] = (last, guards[last.opcode], len(own))
     return found

@@ -20,7 +20,6 @@ import numpy as np
 
 from simulator.arithmetic.interval import Enclosure
 from simulator.arithmetic.native.executor_library import Executor
-from simulator.arithmetic.native.guarded_steps import find_guarded, guards_of
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.reduction_order import Tiles
 from simulator.numbers import elementwise, result_memory
@@ -312,8 +311,12 @@ class Program:
                 self.results.append((x, _room(x) if out is None else out))
         for x, array in self.results:
             self._places[id(x)] = self._buffer_of(array, is_wide=self._is_wide(x))
-        kept = {id(x) for x, _ in self.results} | {id(x) for x in self._checks}
-        self._guarded = find_guarded(self._nodes, self._operands, kept)
+        self._guarded: dict[int, tuple[Node, int, int]] = {}
+        if self._checks:  # of intervals
+            from simulator.arithmetic.native.guarded_steps import find_guarded
+
+            kept = {id(x) for x, _ in self.results} | {id(x) for x in self._checks}
+            self._guarded = find_guarded(self._nodes, self._operands, kept)
         self.step_of: dict[int, int] = {}
         self._steps = self._make_steps()
 
@@ -361,7 +364,6 @@ class Program:
         return len(self.buffers) - 1
 
     def _make_steps(self) -> list[tuple[int, int, list[int], int, int, int]]:
-        guards = guards_of(self._node.executor)
         last_use = {
             id(x): k for k, node in enumerate(self._nodes) for x in self._operands[id(node)]
         }
@@ -369,13 +371,11 @@ class Program:
         steps = []
         for k, node in enumerate(self._nodes):
             if id(node) in self._guarded:
-                last, count = self._guarded[id(node)]
+                last, guard, count = self._guarded[id(node)]
                 ends = [self._place(x) for x in self._operands[id(last)][-2:]]
                 self._give_place(last)
                 at = self._places[id(last)]
-                steps.append(
-                    (guards[last.opcode], at, ends, len(self._joins), len(self._joins), count)
-                )
+                steps.append((guard, at, ends, len(self._joins), len(self._joins), count))
             operands = [self._place(x) for x in self._operands[id(node)]]
             self._give_place(node)
             first, extent = len(self._joins), node.columns

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -16,16 +16,18 @@ from simulator.arithmetic.interval import Enclosure, Interval
 from simulator.arithmetic.native.deferred_intervals import IS_OPEN, NEEDS_CARE, Part
 from simulator.arithmetic.native.executor_library import Executor
 from simulator.arithmetic.native.interval_nodes import Added, Builder
-from simulator.arithmetic.native.kept_program import KeptProgram
 from simulator.arithmetic.native.node_program import Node
 from simulator.arithmetic.operation import Array, Operation
 from simulator.arithmetic.reduction_order import Tiles
 from simulator.numbers.formats import FP32, Format
 
+if TYPE_CHECKING:
+    from simulator.arithmetic.native.kept_program import KeptProgram
+
 FEW_ELEMS: Final = 1 << 12
 """Of each operand and of the result."""
 _MOST_KEPT: Final = 1 << 10
-Programs = dict[tuple[bool | tuple[int, ...], ...], KeptProgram]
+Programs = dict[tuple[bool | tuple[int, ...], ...], "KeptProgram"]
 """The programs of an operation on exact operands, by their shapes after whether it squares."""
 
 
@@ -50,6 +52,8 @@ class _Kept:
         """
         program = self._programs.get(key)
         if program is None:
+            from simulator.arithmetic.native.kept_program import KeptProgram
+
             program = KeptProgram(make(), given)
             if len(self._programs) >= _MOST_KEPT:
                 self._programs.clear()
@@ -145,7 +149,7 @@ def values_of(
     if programs is not None:
         if len(programs) >= _MOST_KEPT:
             programs.clear()
-        programs[is_square, *shapes] = _VALUES.kept(key)
+        programs[(is_square, *shapes)] = _VALUES.kept(key)
     return found[0][0]
 
 

@@ -12,7 +12,12 @@ import pypto_cast as pypto
 from pypto_cast.dtypes.data_types import numpy_dtype
 from pypto_cast.kernel.certainty import Certainty
 from pypto_cast.recording.recording import Recording
-from simulator.arithmetic.native import deferred_intervals, executor_library, node_program
+from simulator.arithmetic.native import (
+    deferred_intervals,
+    executor_library,
+    guarded_steps,
+    node_program,
+)
 
 ROWS, COLUMNS = 96, 160
 _D = pypto.STATIC
@@ -185,3 +190,25 @@ def test_values_are_not_in_the_arrays_of_the_caller() -> None:
         for array in (x, out):
             assert not np.shares_memory(found[0].values, array)
         assert not out.view(np.uint8).any()
+
+
+def test_choices_are_looked_for_in_blocks_with_an_open_element(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    skipped: list[int] = []
+    find_guarded = guarded_steps.find_guarded
+
+    def noted(*given: Any) -> Any:
+        found = find_guarded(*given)
+        skipped.extend(count for _last, _guard, count in found.values())
+        return found
+
+    monkeypatch.setattr(guarded_steps, "find_guarded", noted)
+    x = np.random.default_rng(SEED).standard_normal((ROWS, 4096)).astype(np.float32)
+    found, expected = _found(gated, x, "native"), _found(gated, x, "numpy")
+    assert max(skipped) > 8  # the steps of all choices
+    rests = found[0].certain & (found[0].choices != 0)
+    blocks = rests.reshape(-1, 2048).any(axis=-1)
+    assert blocks.any()
+    assert not blocks.all()
+    _same(found, expected)
