@@ -49,7 +49,7 @@ def _numbers(*shape: int) -> np.ndarray[Any, np.dtype[np.float32]]:
 
 
 def casts(rounds: int) -> Iterator[Row]:
-    """How many times as fast as a peer a cast is in single calls met in turn, processor time."""
+    """Casts in single calls met in turn: the ratio of a peer's processor time to theirs."""
     x = _numbers(2048, _SIDE)
     large = np.zeros((16 << 10, _SIDE), np.float32)
     short = np.arange(8 << 20).astype(np.int16).reshape(x.shape)
@@ -221,7 +221,7 @@ def small_calls(rounds: int) -> Iterator[Row]:
 
 
 def second_thread(rounds: int) -> Iterator[Row]:
-    """How many times as fast two threads of numpy are as one, by wall time."""
+    """The ratio of one thread's wall time to that of two of numpy's."""
     x, out = _numbers(_SIDE, _SIDE), np.zeros((_SIDE, _SIDE), np.float32)
     halves = [slice(0, _SIDE // 2), slice(_SIDE // 2, _SIDE)]
 

@@ -427,7 +427,7 @@ def plugin_ratio(rounds: int) -> float:
 
 
 def _beside() -> str:
-    """What else the machine did."""
+    """The machine's load by other work."""
     if not hasattr(os, "getloadavg"):
         return ""
     load, cores = os.getloadavg()[2], os.cpu_count()

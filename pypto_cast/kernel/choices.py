@@ -214,7 +214,7 @@ def judged(
 
 
 def _asked_for(outputs: Outputs, in_force: int) -> Asked:
-    """Of a run by public texts: finds what elements rest on without ends that are compared.
+    """Of a run by public texts: the choices of elements, without ends that are compared.
 
     Args:
         outputs: by choices.

@@ -9,13 +9,19 @@ from __future__ import annotations
 import functools
 from collections.abc import Container, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol, TypeVar
 
 from simulator.arithmetic.native.executor_library import Executor
-from simulator.arithmetic.operation import Array
 
-if TYPE_CHECKING:
-    from simulator.arithmetic.native.node_program import Node
+
+class _Step(Protocol):
+    """A node of a program."""
+
+    executor: Executor
+    opcode: int
+
+
+_AnyStep = TypeVar("_AnyStep", bound=_Step)
 
 _GUARDED: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -34,8 +40,8 @@ def _guards_of(executor: Executor) -> Mapping[int, int]:
 
 
 def find_guarded(
-    nodes: list[Node], operands: Mapping[int, tuple[Node | Array, ...]], kept: Container[int]
-) -> dict[int, tuple[Node, int, int]]:
+    nodes: list[_AnyStep], operands: Mapping[int, tuple[object, ...]], kept: Container[int]
+) -> dict[int, tuple[_AnyStep, int, int]]:
     """Find the steps that guards may leave out, and bring those of each side by side.
 
     Args:
@@ -53,7 +59,7 @@ def find_guarded(
     for node in nodes:
         for x in operands[id(node)]:
             readers.setdefault(id(x), []).append(id(node))
-    found: dict[int, tuple[Node, int, int]] = {}
+    found: dict[int, tuple[_AnyStep, int, int]] = {}
     taken: set[int] = set()
     for k in range(len(nodes) - 1, -1, -1):
         last = nodes[k]

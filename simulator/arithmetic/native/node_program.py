@@ -122,7 +122,7 @@ class Node:
         self.array: Array | None = None
         self.checks, self.findings = checks, 0
         self.marks: Array | None = None
-        """Of a check at the end of a program: what it finds in each row, or beside it."""
+        """Of a check at the end of a program: the findings of each row, or of a block of rows."""
         self.holder: weakref.ref[Enclosure] | None = None
         self.columns = shape[-1]
         if reduces:  # of several operands the first may have one element for a row
@@ -419,7 +419,7 @@ class Program:
             node.operands = ()
 
     def call(self, needed: Array | None) -> tuple[list[int], Array]:
-        """Write the results, and give what each step finds, and the last one in each row.
+        """Write the results; give the findings of each step, and of the last one those of each row.
 
         Args:
             needed: by row, False: it is not computed; None: all are.
