@@ -161,7 +161,7 @@ def passes(rounds: int) -> Iterator[Row]:
                     found.clear()
                     with pypto.options(threads=1):
                         run(*inputs, torch.zeros_like(inputs[0]))
-                    shown = [each for each in found if each[1] > 1e-4]
+                    shown = [each for each in found if each[1] > 1e-3]
                     best = [min(pair) for pair in zip(best, shown, strict=False)] or shown
                 yield {
                     "probe": f"native programs of {name}, {what}",

@@ -1,34 +1,27 @@
 """Rows of a kernel's tensors that the tasks of a schedule compute without any others.
 
 A group is a run of rows, the same in every tensor that is cut, of which some tasks read and write
-all, and no other task one. A call of a part of the rows computes the same of them if its schedule
-has the operations and copies of their groups, with every box moved to the first row: `rows_work`
-of both are equal.
+all, and no other task one. A call of a part of the rows computes the same of them if every box that
+its tasks write has its elements by the same operations from the same boxes, all of them moved to
+the first row: `RowTasks.work` of both are equal.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from ascend_kernels.schedule.boxes import Box
-from ascend_kernels.schedule.parts import Leaf, TileOperation
 from ascend_kernels.schedule.schedule import Schedule
 from ascend_kernels.schedule.task_lowering import NotExecutedError
+from ascend_kernels.schedule.tile_flow import TileFlow, Work, leaf_steps
 from tiling.grid import Shape
 
 Rows = tuple[int, int]
-Work = Counter[tuple[object, ...]]
 _Uses = Sequence[tuple[str, Box]]
 _CUT = "rows"
 """Stands for all tensors that are cut: their rows are the same."""
-
-
-_HANDED_OVER: Final = ("EXPAND",)
-"""Copies of a column into a tile, which a task makes of a column that another hands over."""
 
 
 class NotCutError(ValueError):
@@ -78,7 +71,7 @@ class RowTasks:
         if schedule.numbers_read or schedule.not_executed:
             raise NotCutError("its loops, offsets or tasks go by what only a run tells")
         tasks = _TaskBoxes()
-        lowering = schedule._lowering(extents, {})
+        lowering = schedule.lowering(extents, {})
         lowering.order = tasks
         try:
             for _ in lowering.tasks(schedule.steps, {}):
@@ -93,8 +86,8 @@ class RowTasks:
             raise NotCutError("its outputs have different numbers of rows")
         (self.count,) = rows
         self.cut = frozenset(name for name, shape in extents.items() if shape[0] == self.count)
-        self._schedule, self._uses, self._extents = schedule, tasks.uses, extents
-        self._operations = [_operations_of(leaf) for leaf in schedule.leaves]
+        self._uses, self._extents = tasks.uses, extents
+        self._leaves = [leaf_steps(leaf) for leaf in schedule.leaves]
 
     def groups(self) -> tuple[RowGroup, ...]:
         """The rows that do not depend on each other, in order.
@@ -122,7 +115,7 @@ class RowTasks:
         return tuple(groups)
 
     def work(self, groups: Iterable[RowGroup] | None = None, first: int = 0) -> Work:
-        """The operations and copies of groups, and how often, seen from a row.
+        """The boxes that groups write, each with the way its elements came, seen from a row.
 
         Args:
             groups: some neighbours; None: all tasks are meant.
@@ -130,18 +123,10 @@ class RowTasks:
         """
         whole = range(len(self._uses))
         tasks = whole if groups is None else (task for group in groups for task in group.tasks)
-        work: Work = Counter()
-        for task in tasks:
-            for leaf in {box.leaf for _, box in self._uses[task]}:
-                work.update(self._operations[leaf])
-            for name, box in self._uses[task]:
-                if name not in self._extents:
-                    continue  # what tasks hand to each other is where they are cut
-                opcode = self._schedule.leaves[box.leaf].operations[box.operation].opcode
-                begin = first if name in self.cut else 0
-                (low, high), *others = box.spans or ((0, 0),)
-                work[(opcode, name, low - begin, high - begin, *others)] += 1
-        return work
+        flow = TileFlow(self._leaves, frozenset(self._extents), self.cut, first)
+        for task in sorted(tasks):
+            flow.run(self._uses[task])
+        return flow.written
 
 
 def _apart(uses: Sequence[_Uses], cut: frozenset[str]) -> Iterator[list[int]]:
@@ -173,26 +158,3 @@ def _apart(uses: Sequence[_Uses], cut: frozenset[str]) -> Iterator[list[int]]:
         if boxes:
             members.setdefault(root(task), []).append(task)
     yield from members.values()
-
-
-def _operations_of(leaf: Leaf) -> Work:
-    """The operations of a leaf between tiles, wherever in UB these lie."""
-    return Counter(
-        _signature(each)
-        for each in leaf.operations
-        if each.flag is None
-        and each.opcode not in _HANDED_OVER
-        and all(x.buffer is not None for x in (*each.inputs, *each.outputs))
-    )
-
-
-def _signature(operation: TileOperation) -> tuple[object, ...]:
-    sides = (
-        tuple((x.format, x.shape, x.valid_shape) for x in side)
-        for side in (operation.inputs, operation.outputs)
-    )
-    return (
-        *(operation.opcode, operation.mode, operation.saturate, operation.scalar),
-        *(operation.scalar_first, operation.axis, operation.axes, operation.function),
-        *(operation.file, operation.line, *sides),
-    )

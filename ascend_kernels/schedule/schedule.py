@@ -232,7 +232,7 @@ class Schedule:
             for parameter, array in zip(self.parameters, arrays, strict=True)
             if not parameter.is_written
         }
-        lowering = self._lowering(extents, known)
+        lowering = self.lowering(extents, known)
         unable = lowering.unable
         tasks = list(lowering.tasks(self.steps, {}))
         if self.origin == PLANNER and expected is None:
@@ -283,7 +283,7 @@ class Schedule:
         Returns:
             Both operations with their lines; "" without such tasks.
         """
-        lowering, order = self._lowering(extents, arrays), FirstUnordered()
+        lowering, order = self.lowering(extents, arrays), FirstUnordered()
         lowering.order = order
         with contextlib.suppress(ValueError):
             for _ in lowering.tasks(self.steps, {}):
@@ -304,7 +304,13 @@ class Schedule:
             "between them with submit_before_loop=True orders the two"
         )
 
-    def _lowering(self, extents: Mapping[str, Shape], arrays: Mapping[str, Array]) -> Lowering:
+    def lowering(self, extents: Mapping[str, Shape], arrays: Mapping[str, Array]) -> Lowering:
+        """The tasks of a call, to be lowered into the machine in the order of execution.
+
+        Args:
+            extents: the shape of each parameter.
+            arrays: the parameters whose elements are known.
+        """
         isa = chip_named(self.chip).isa
         return Lowering(
             isa=isa,

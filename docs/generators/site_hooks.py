@@ -12,12 +12,14 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from docs.generators.api_pages import PAGES as API_PAGES
+from docs.generators.explorer_page import fragment
 from docs.generators.generated import PAGES, TABLES
 from docs.generators.markdown_text import joined
 from docs.generators.operation_pages import with_operations
 
 _ROOT: Final = Path(__file__).parents[2]
 _LINK: Final = re.compile(r"\[([^\]]+)\]\((\.\./[^)]*)\)")
+_EXPLORER: Final = "<!-- explorer -->"
 _MARKER: Final = re.compile(r"<!-- table: (\w+) -->")
 
 
@@ -58,6 +60,13 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return f"`{target.relative_to(_ROOT)}`"
 
     return _LINK.sub(outside, markdown)
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Puts the explorer into its page: script and data are no Markdown."""
+    if _EXPLORER not in html:
+        return html
+    return html.replace(_EXPLORER, fragment(str(config.theme["language"])))
 
 
 @event_priority(-200)  # after the plugin for languages

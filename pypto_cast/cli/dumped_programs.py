@@ -36,19 +36,25 @@ from tiling.input_files import MOST_DOCUMENT_BYTES, regular
 _TILE_ELEMS: Final = 8192
 DOCUMENT: Final = "dump.json"
 _FOLDER: Final = "dump_tensor_data"
+_ONE: Final = (
+    *("exp", "log", "sqrt", "abs", "neg", "relu", "ceil", "floor", "trunc", "rsqrt", "reciprocal"),
+    "bitwise_not",
+)
+_TWO: Final = (*("add", "sub", "mul", "div", "maximum", "minimum", "bitwise_and", "bitwise_or"),)
+_OTHER_NAMES: Final[Mapping[str, str]] = {
+    **{"absolute": "abs", "negative": "neg", "subtract": "sub", "multiply": "mul", "radd": "add"},
+    **{
+        "rmul": "mul",
+        "divide": "div",
+        "true_divide": "div",
+        "truediv": "div",
+        "and": "bitwise_and",
+    },
+    **{"or": "bitwise_or", "invert": "bitwise_not"},
+}
+"""torch's other names for one function, and Python's for its operators."""
 APIS: Final[Mapping[str, tuple[int, Callable[..., Tensor]]]] = {
-    "add": (2, op.add),
-    "sub": (2, op.sub),
-    "mul": (2, op.mul),
-    "div": (2, op.div),
-    "maximum": (2, op.maximum),
-    "minimum": (2, op.minimum),
-    "exp": (1, op.exp),
-    "log": (1, op.log),
-    "sqrt": (1, op.sqrt),
-    "abs": (1, op.abs),
-    "neg": (1, op.neg),
-    "relu": (1, op.relu),
+    name: (count, getattr(op, name)) for count, names in ((1, _ONE), (2, _TWO)) for name in names
 }
 """torch's functions that are an operation here, of tensors of one shape: operands, operation."""
 _API: Final = re.compile(r"(?:Tensor|Torch|Functional)\._*(?P<name>\w+?)_*\.\d+\.forward")
@@ -225,7 +231,7 @@ def _tensors(entry: object, key: str) -> list[dict[str, Any]]:
 
 def _call(name: str, entry: object, folder: Path) -> JudgedStep:
     matched = _API.fullmatch(name)
-    api = APIS.get(matched["name"]) if matched else None
+    api = APIS.get(_OTHER_NAMES.get(matched["name"], matched["name"])) if matched else None
     if api is None:
         return JudgedStep(name=name, reason="no operation here is this API")
     count, operation = api

@@ -21,6 +21,7 @@ from ascend_kernels.routing.verdict_table import advised
 from pypto_cast.dialects import c_casts
 from pypto_cast.dialects.onnx import cast as onnx_cast
 from pypto_cast.dialects.onnx.cast import FLOAT8_TYPES, OPSET, SATURATING_INF_OPSET
+from pypto_cast.dialects.onnx.cast import conversions as onnx_conversions
 from pypto_cast.dialects.onnx.types import FORMATS as ONNX_FORMATS
 from pypto_cast.dialects.openvino.convert import FLOATS as OPENVINO_FLOATS
 from pypto_cast.dialects.openvino.convert import convert as openvino_convert
@@ -60,6 +61,7 @@ class Rule:
         convert: source codes to destination codes; None where the dialect has no such conversion.
         leaves_open: which source codes have no settled result; None where all have one.
         leaves_nan_bits_open: a NaN result is settled as such, but not which bits it has.
+        steps: conversions that give the same, where the rule is a set of their parameters.
     """
 
     text: str
@@ -67,6 +69,7 @@ class Rule:
     convert: Callable[[Codes], Codes] | None = field(default=None, repr=False, compare=False)
     leaves_open: Callable[[Codes], Bools] | None = field(default=None, repr=False, compare=False)
     leaves_nan_bits_open: bool = False
+    steps: tuple[Conversion, ...] = field(default=(), repr=False, compare=False)
 
 
 DialectRule = Callable[[Format, Format, CastMode], Rule]
@@ -130,6 +133,7 @@ def pypto(saturate: bool, family: str = A2_A3) -> DialectRule:
             text=_pypto_text(found, mode, saturate),
             source=found.rule.source,
             convert=chain(*conversions(found)),
+            steps=conversions(found),
         )
 
     return rule
@@ -195,12 +199,14 @@ def integer_rule(
     """To an integer or a truth value, the same in numpy, torch and OpenVINO."""
     if dst is f.BOOL:
         step = Conversion(src=src, dst=dst, mode=RoundMode.TRUNC, policy=WRAP)
-        return Rule(text="true unless +-0; NaN is true", source=source, convert=chain(step))
+        return Rule(
+            text="true unless +-0; NaN is true", source=source, convert=chain(step), steps=(step,)
+        )
     if isinstance(src, IntFormat):
         step = Conversion(src=src, dst=dst, mode=RoundMode.TRUNC, policy=WRAP)
         fits = dst.min <= src.min and src.max <= dst.max
         text = "exact" if fits else f"the low {dst.bits} bits"
-        return Rule(text=text, source=source, convert=chain(step))
+        return Rule(text=text, source=source, convert=chain(step), steps=(step,))
     word = through.get((src, dst), c_casts.word_of(dst))
     return Rule(
         text=c_casts.describe(src, dst, word),
@@ -227,6 +233,7 @@ def float_rule(
         + f"nearest, ties to even; out of range {_beyond(dst, policy)}",
         source=source,
         convert=chain(*steps),
+        steps=tuple(steps),
         leaves_nan_bits_open=not dst.nan_is_negative_zero,
     )
 
@@ -330,7 +337,8 @@ _FAKE_TEXTS: Final[Mapping[tuple[str, Format], str]] = {
 }
 _FAKE_SOURCES: Final[Mapping[str, str]] = {
     "reference": "FakeConvert-13, scale 1, no shift; core of openvino 2026.4.1, measured",
-    "plugin": "FakeConvert-13, scale 1, no shift; CPU plugin of openvino 2026.4.1, measured",
+    "plugin": "FakeConvert-13, scale 1, no shift; CPU plugin of openvino 2026.4.1 without "
+    "AVX512-FP16, measured",
     "rne": "FakeConvert-13, scale 1, no shift; FP8 Formats for Deep Learning",
 }
 
@@ -385,6 +393,7 @@ def onnx(*, saturate: bool = True, opset: int = OPSET) -> DialectRule:
             text=_onnx_text(src, dst, saturate, opset),
             source=f"ONNX Cast-{opset}, saturate={int(saturate)}",
             convert=convert,
+            steps=onnx_conversions(src, dst, saturate=saturate, opset=opset),
         )
 
     return rule

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import functools
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ascend_kernels import npu
@@ -46,11 +47,12 @@ from pypto_cast.kernel.scheduled import (
 )
 from pypto_cast.loading import entry
 from pypto_cast.options.context import Scope, Settings, current, options, running_on
-from pypto_cast.options.hints import GROUPS, check_jit_option
+from pypto_cast.options.hints import GROUPS, JitOptions, check_jit_option
 from pypto_cast.recording import recording, steps, tally
 from pypto_cast.recording.causes import is_watched
 from pypto_cast.recording.output_writing import settle
 from pypto_cast.recording.recording import Recording
+from pypto_cast.tensors.arguments import TensorAnnotation
 from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.unfinished import held_back
 from pypto_cast.unsupported import UpstreamRefusalError, tolerate
@@ -67,37 +69,6 @@ if TYPE_CHECKING:  # loaded when a schedule is asked for
     from pypto_cast.recording.plan_tape import PlanTape
 
 _NO_RETURN = "Return statements are not allowed: a kernel writes its outputs in place, out[:] = ..."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JitOptions:
-    """Upstream's options of a kernel. `run_mode` counts here, and no bit depends on the others."""
-
-    host_options: Settings | None = None
-    codegen_options: Settings | None = None
-    pass_options: Settings | None = None
-    runtime_options: Settings | None = None
-    verify_options: Settings | None = None
-    debug_options: Settings | None = None
-    infer_controlflow_shape: object = None
-    use_cache: bool | None = None
-    new_ir: bool | None = None
-    create_new_logical_tensor: bool | None = None
-
-    @property
-    def hints(self) -> dict[str, Any]:
-        """The dicts of them, by name, as `pypto.options` takes them."""
-        return {name: getattr(self, name) for name in self.__slots__ if name in GROUPS}
-
-    @property
-    def run_mode(self) -> npu.RunMode:
-        """The place where the kernel runs: SIM unless `runtime_options` say otherwise.
-
-        Raises:
-            ValueError: no run mode.
-        """
-        mode = (self.runtime_options or {}).get("run_mode", npu.RunMode.SIM)
-        return mode if isinstance(mode, npu.RunMode) else npu.RunMode(mode)
 
 
 class Kernel:
@@ -188,6 +159,13 @@ class Kernel:
     def signature(self) -> Signature:
         """The parameters."""
         return self._signature
+
+    def with_tensors(self, tensors: Mapping[str, TensorAnnotation]) -> Kernel:
+        """The same kernel with other annotations of its tensors, by their names."""
+        other = copy.copy(self)
+        held = {**self._signature.tensors, **tensors}
+        other._signature = dataclasses.replace(self._signature, tensors=held)
+        return other
 
     def certainty(self, *arguments: Any, **named: Any) -> Certainty:
         """The results of a call and, for each element, the range that a device may give instead.

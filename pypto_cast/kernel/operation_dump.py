@@ -78,8 +78,10 @@ class OperationDump:
         return entry
 
     def close(self) -> None:
-        """Close the index."""
+        """Close the index; an empty one is taken away, so that the folder can be used again."""
         self._index.close()
+        if not self._count:
+            (self._folder / INDEX).unlink(missing_ok=True)
 
 
 def tensors_of(call: WatchedCall) -> Iterator[tuple[str, Tensor]]:

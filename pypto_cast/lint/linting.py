@@ -14,7 +14,7 @@ from pypto_cast.lint.cpp_source import uses_in_cpp
 from pypto_cast.lint.findings import Finding, beyond, read_baseline
 from pypto_cast.lint.lint_settings import LintSettings
 from pypto_cast.lint.python_source import uses_in_python
-from pypto_cast.lint.tracked import Use
+from pypto_cast.lint.tracked import Span, Use
 from tiling.input_files import regular
 
 _PYTHON: Final = frozenset({".py", ".pyi"})
@@ -87,10 +87,13 @@ def _findings(
     path: Path, lines: Sequence[str], uses: Iterable[Use], settings: LintSettings
 ) -> Iterator[Finding]:
     limits = Limits(many_elems=settings.many_elems)
+    told: set[tuple[str, Span]] = set()
     for use in uses:
         for check in CHECKS.values():
             message = check.message(use, limits) if check.code in settings.codes else None
-            if message is not None and not _is_ignored(check.code, use, lines):
+            key = check.code, use.span  # a helper's use is met again in each call
+            if message is not None and key not in told and not _is_ignored(check.code, use, lines):
+                told.add(key)
                 yield Finding(
                     file=path.as_posix(),
                     line=use.span.line,

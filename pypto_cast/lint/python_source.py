@@ -1,7 +1,8 @@
 """Reads Python sources of kernels without running them: the uses of tensors that checks look at.
 
-Each function is walked once, in the order of its text. A name that branches set differently, or
-that a loop sets and reads from its pass before, is unknown from there on.
+Each function is walked in the order of its text, and again for each call that gives it tensors. A
+name that branches set differently, or that a loop sets and reads from its pass before, is unknown
+from there on.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import dataclasses
 import math
 import warnings
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from pypto_cast.dtypes.names import spelled
 from pypto_cast.lint.dsl_casts import DSL_CASTS
@@ -18,15 +20,21 @@ from pypto_cast.lint.python_values import (
     INTEGERS,
     MOST,
     Dtype,
+    Helper,
     Known,
     Path,
+    Scope,
+    attribute,
     below,
     created,
     effect_of,
+    flat,
+    has_stars,
     is_jit,
     language_of,
     mode_named,
     names_set,
+    negated,
     positive_ints,
     same_shape,
     saturation_named,
@@ -52,24 +60,9 @@ from pypto_cast.lint.vocabulary import (
 )
 from simulator.numbers.formats import BOOL, INT8, INT32, UINT8, FloatFormat, Format
 
-
-class _Scope:
-    """Names of a function or branch, over those around it."""
-
-    __slots__ = ("names", "outer", "tile")
-
-    def __init__(self, outer: _Scope | None = None) -> None:
-        self.names: dict[str, Known] = {}
-        self.outer = outer
-        self.tile: tuple[int, ...] | None = None if outer is None else outer.tile
-
-    def get(self, name: str) -> Known:
-        scope: _Scope | None = self
-        while scope is not None:
-            if name in scope.names:
-                return scope.names[name]
-            scope = scope.outer
-        return None
+_MOST_CALLS: Final = 300
+"""Calls of functions of a file that are walked: where each calls the next twice, they are many."""
+_MOST_DEPTH: Final = 8
 
 
 def uses_in_python(text: str, name: str) -> list[Use]:
@@ -87,7 +80,9 @@ def uses_in_python(text: str, name: str) -> list[Use]:
             warnings.simplefilter("ignore")  # of literals; they are no findings here
             tree = ast.parse(text)
         reader = _Reader(text)
-        reader.walk(tree.body, _Scope())
+        module = Scope()
+        reader.add_helpers(tree.body, module)
+        reader.walk(tree.body, module)
     except SyntaxError as error:
         place = f"{name}:{error.lineno or 1}:{error.offset or 1}"
         raise ValueError(f"{place}: {error.msg}") from None
@@ -107,14 +102,23 @@ class _Reader:
         self._kernel = ""
         self._loops = 0
         self._has_reported_dynamic = False
+        self._returned: list[Known] = []
+        self._helpers: list[Helper] = []
+        self._calls = 0
 
     # --- Statements -----------------------------------------------------------------------------
 
-    def walk(self, body: Iterable[ast.stmt], scope: _Scope) -> None:
+    def add_helpers(self, body: Iterable[ast.stmt], scope: Scope) -> None:
+        """Name functions that are walked in a call; those of a module may be called before."""
+        for each in body:
+            if isinstance(each, ast.FunctionDef) and not each.decorator_list:
+                scope.names[each.name] = Helper(node=each, scope=scope)
+
+    def walk(self, body: Iterable[ast.stmt], scope: Scope) -> None:
         for statement in body:
             self._statement(statement, scope)
 
-    def _statement(self, node: ast.stmt, scope: _Scope) -> None:
+    def _statement(self, node: ast.stmt, scope: Scope) -> None:
         match node:
             case ast.Import(names=names):
                 for alias in names:
@@ -128,8 +132,10 @@ class _Reader:
                     )
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 self._function(node, scope)
+            case ast.Return(value=given):
+                self._returned.append(None if given is None else self._value(given, scope))
             case ast.ClassDef(body=body):
-                self.walk(body, _Scope(scope))
+                self.walk(body, Scope(scope))
             case ast.If(test=test, body=body, orelse=orelse):
                 self._value(test, scope)
                 self._branches((body, orelse), scope)
@@ -159,9 +165,9 @@ class _Reader:
             case _:
                 self._children(node, scope)
 
-    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: _Scope) -> None:
+    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope) -> None:
         kernel = any(is_jit(self._decorator(each, scope)) for each in node.decorator_list)
-        inner = _Scope(scope)
+        inner = Scope(scope)
         inner.tile = None
         arguments = node.args
         every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
@@ -170,19 +176,33 @@ class _Reader:
             inner.names[each.arg] = annotated if isinstance(annotated, Tracked) else None
         for default in [*arguments.defaults, *(d for d in arguments.kw_defaults if d is not None)]:
             self._value(default, scope)
-        before = self._kernel, self._loops, self._has_reported_dynamic
-        self._kernel, self._loops = (node.name if kernel else ""), 0
+        before = self._kernel, self._loops, self._has_reported_dynamic, self._returned
+        self._kernel, self._loops, self._returned = (node.name if kernel else ""), 0, []
         self._has_reported_dynamic = False
         self.walk(node.body, inner)
-        self._kernel, self._loops, self._has_reported_dynamic = before
+        self._kernel, self._loops, self._has_reported_dynamic, self._returned = before
         scope.names[node.name] = None
+        self.add_helpers([node], scope)
 
-    def _decorator(self, node: ast.expr, scope: _Scope) -> Known:
+    def _helped(self, helper: Helper, arguments: dict[str, Known], scope: Scope) -> Known:
+        """The result of a function of the file, walked with the arguments of a call."""
+        self._calls += 1
+        inner, before = Scope(helper.scope), self._returned
+        inner.names, inner.tile, self._returned = arguments, scope.tile, []
+        self._helpers.append(helper)
+        self.walk(helper.node.body, inner)
+        self._helpers.pop()
+        returned, self._returned = self._returned, before
+        scope.tile = inner.tile
+        first = returned[0] if returned else None
+        return first if all(each == first for each in returned) else None
+
+    def _decorator(self, node: ast.expr, scope: Scope) -> Known:
         return self._value(node.func if isinstance(node, ast.Call) else node, scope)
 
-    def _branches(self, bodies: Iterable[list[ast.stmt]], scope: _Scope) -> None:
+    def _branches(self, bodies: Iterable[list[ast.stmt]], scope: Scope) -> None:
         """Walks bodies of which one runs; names that they set otherwise are unknown then."""
-        layers = [_Scope(scope) for _ in bodies]
+        layers = [Scope(scope) for _ in bodies]
         for layer, body in zip(layers, bodies, strict=True):
             self.walk(body, layer)
         for name in {name for layer in layers for name in layer.names}:
@@ -196,10 +216,10 @@ class _Reader:
         self,
         targets: list[ast.expr],
         body: list[ast.stmt],
-        scope: _Scope,
+        scope: Scope,
         test: ast.expr | None = None,
     ) -> None:
-        layer = _Scope(scope)
+        layer = Scope(scope)
         for name in names_set([*targets, *body]):
             layer.names[name] = None
         if any(sets_tile(each) for each in body):
@@ -214,7 +234,7 @@ class _Reader:
         if layer.tile != scope.tile:
             scope.tile = None
 
-    def _bind(self, target: ast.expr, value: Known, scope: _Scope) -> None:
+    def _bind(self, target: ast.expr, value: Known, scope: Scope) -> None:
         match target:
             case ast.Name(id=name):
                 scope.names[name] = value
@@ -228,7 +248,7 @@ class _Reader:
             case _:
                 self._children(target, scope)
 
-    def _children(self, node: ast.AST, scope: _Scope) -> None:
+    def _children(self, node: ast.AST, scope: Scope) -> None:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.expr):
                 self._value(child, scope)
@@ -239,21 +259,21 @@ class _Reader:
 
     # --- Expressions ----------------------------------------------------------------------------
 
-    def _value(self, node: ast.expr, scope: _Scope) -> Known:
+    def _value(self, node: ast.expr, scope: Scope) -> Known:
         match node:
             case ast.Constant(value=int() | float() | str() as value):
                 return value
             case ast.Name(id=name):
                 return scope.get(name)
             case ast.Tuple(elts=elements) | ast.List(elts=elements):
-                return tuple(_flat(self._value(each, scope)) for each in elements)
+                return tuple(flat(self._value(each, scope)) for each in elements)
             case ast.Attribute(value=owner, attr=name):
-                return self._attribute(self._value(owner, scope), name)
+                return attribute(self._value(owner, scope), name)
             case ast.BinOp(left=left, op=op, right=right):
                 first = self._value(left, scope)
                 return self._binary(node, op, first, self._value(right, scope))
             case ast.UnaryOp(op=op, operand=operand):
-                return self._unary(op, self._value(operand, scope))
+                return negated(op, self._value(operand, scope))
             case ast.Compare(left=left, comparators=others):
                 operands = [self._value(each, scope) for each in (left, *others)]
                 return self._compared(node, operands)
@@ -270,29 +290,18 @@ class _Reader:
             case ast.Call():
                 return self._call(node, scope)
             case ast.Lambda(body=body):
-                inner = _Scope(scope)
+                inner = Scope(scope)
                 inner.names.update(dict.fromkeys(a.arg for a in node.args.args))
                 self._value(body, inner)
                 return None
             case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-                inner = _Scope(scope)
+                inner = Scope(scope)
                 inner.names.update(dict.fromkeys(names_set(g.target for g in node.generators)))
                 self._children(node, inner)
                 return None
             case _:
                 self._children(node, scope)
                 return None
-
-    def _attribute(self, owner: Known, name: str) -> Known:
-        if isinstance(owner, Path):
-            return below(owner, name)
-        if isinstance(owner, Tracked) and name == "dtype" and owner.format is not None:
-            return Dtype(language="", format=owner.format)
-        if isinstance(owner, Tracked) and name == "shape" and owner.shape is not None:
-            return owner.shape
-        if isinstance(owner, Tracked) and name == "T":
-            return dataclasses.replace(owner, shape=None)
-        return None
 
     def _binary(self, node: ast.AST, op: ast.operator, first: Known, second: Known) -> Known:
         if isinstance(first, int) and isinstance(second, int):
@@ -316,14 +325,7 @@ class _Reader:
             return Tracked(format=known.pop() if len(known) == 1 else None, shape=shape)
         return Tracked(format=known.pop(), shape=same_shape(tensors))
 
-    def _unary(self, op: ast.unaryop, value: Known) -> Known:
-        if isinstance(value, (int, float)):
-            return -value if isinstance(op, ast.USub) else None
-        if isinstance(value, Tracked) and isinstance(op, ast.USub):
-            return Tracked(format=value.format, shape=value.shape, is_integral=value.is_integral)
-        return None
-
-    def _subscript(self, owner: Known, index: ast.expr, scope: _Scope) -> Known:
+    def _subscript(self, owner: Known, index: ast.expr, scope: Scope) -> Known:
         inner = self._value(index, scope)
         if isinstance(owner, Path):  # pypto.Tensor[[...], dtype]
             effect = effect_of(owner)
@@ -344,16 +346,20 @@ class _Reader:
 
     # --- Calls ----------------------------------------------------------------------------------
 
-    def _call(self, node: ast.Call, scope: _Scope) -> Known:
+    def _call(self, node: ast.Call, scope: Scope) -> Known:
         owner = None
         if isinstance(node.func, ast.Attribute):
             owner = self._value(node.func.value, scope)
-            function = self._attribute(owner, node.func.attr)
+            function = attribute(owner, node.func.attr)
             method = node.func.attr
         else:
             function, method = self._value(node.func, scope), ""
         given = [self._value(each, scope) for each in node.args]
         named = {each.arg or "": self._value(each.value, scope) for each in node.keywords}
+        if isinstance(function, Helper) and not has_stars(node):
+            inner = self._inner(function, given, named)
+            if inner is not None:
+                return self._helped(function, inner, scope)
         if isinstance(function, Path):
             language, effect = language_of(function), effect_of(function)
         else:
@@ -374,7 +380,18 @@ class _Reader:
             return None
         return self._applied(node, language, effect, given, named, scope)
 
-    def _opaque(self, function: Known, method: str, owner: Known, scope: _Scope) -> None:
+    def _inner(
+        self, helper: Helper, given: list[Known], named: Mapping[str, Known]
+    ) -> dict[str, Known] | None:
+        """The arguments of a function that is walked for a call; None: it is not."""
+        values = [*given, *named.values()]
+        is_known = not values or any(isinstance(each, Tracked) for each in values)
+        is_few = self._calls < _MOST_CALLS and len(self._helpers) < _MOST_DEPTH
+        if not (is_known and is_few) or helper in self._helpers:
+            return None
+        return helper.arguments(given, named)
+
+    def _opaque(self, function: Known, method: str, owner: Known, scope: Scope) -> None:
         """A function that the text does not show may set the tile shape."""
         if not method or function is not None:
             scope.tile = None
@@ -386,7 +403,7 @@ class _Reader:
         effect: Effect,
         given: list[Known],
         named: Mapping[str, Known],
-        scope: _Scope,
+        scope: Scope,
     ) -> Known:
         tensors = [each for each in (*given, *named.values()) if isinstance(each, Tracked)]
         first = tensors[0] if tensors else Tracked()
@@ -443,7 +460,7 @@ class _Reader:
         language: str,
         given: list[Known],
         named: Mapping[str, Known],
-        scope: _Scope,
+        scope: Scope,
     ) -> Known:
         source = given[0] if given else named.get("input")
         wanted = named.get("dtype", given[1] if len(given) > 1 else None)
@@ -494,7 +511,7 @@ class _Reader:
         name: str,
         given: list[Known],
         named: Mapping[str, Known],
-        scope: _Scope,
+        scope: Scope,
     ) -> Known:
         """A cast between buffers, whose dtypes they were made with."""
         into_first = effect is Effect.CAST_INTO and name == "cast"
@@ -528,7 +545,7 @@ class _Reader:
                 scope.names[node_of_target.id] = written
         return None
 
-    def _add_cast(self, node: ast.AST, cast: Cast, scope: _Scope) -> Tracked:
+    def _add_cast(self, node: ast.AST, cast: Cast, scope: Scope) -> Tracked:
         self.uses.append(cast)
         self._tiled(node, cast.source, cast.to, scope)
         return result_of(cast)
@@ -562,7 +579,7 @@ class _Reader:
                 DynamicOperation(span=self._span(node), operation=name, kernel=self._kernel)
             )
 
-    def _tiled(self, node: ast.AST, source: Tracked, to: Format | None, scope: _Scope) -> None:
+    def _tiled(self, node: ast.AST, source: Tracked, to: Format | None, scope: Scope) -> None:
         shape = positive_ints(source.shape or ())
         if scope.tile and shape and source.format is not None and to is not None:
             self.uses.append(
@@ -581,9 +598,3 @@ class _Reader:
         column = len(text.encode()[:bytes_before].decode(errors="replace")) + 1
         last = getattr(node, "end_lineno", line)
         return Span(line=line, column=column, last_line=last)
-
-
-def _flat(value: Known) -> Known:
-    """A tuple only where it holds none: lists of lists could be compared without end."""
-    is_deep = isinstance(value, tuple) and any(isinstance(each, tuple) for each in value)
-    return None if is_deep else value

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -31,8 +32,47 @@ class Dtype:
     format: Format
 
 
-Known = Tracked | Path | Dtype | int | float | str | tuple["Known", ...] | None
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Helper:
+    """A function of the file that a kernel may call, and the names around it."""
+
+    node: ast.FunctionDef
+    scope: Scope
+
+    def arguments(
+        self, given: Sequence[Known], named: Mapping[str, Known]
+    ) -> dict[str, Known] | None:
+        """The values of its parameters in a call; None where they are not told by the text."""
+        arguments = self.node.args
+        places = [each.arg for each in (*arguments.posonlyargs, *arguments.args)]
+        names = {*places, *(each.arg for each in arguments.kwonlyargs)}
+        if arguments.vararg or arguments.kwarg or len(given) > len(places) or set(named) - names:
+            return None
+        return {**dict.fromkeys(names), **dict(zip(places, given, strict=False)), **named}
+
+
+Known = Tracked | Path | Dtype | Helper | int | float | str | tuple["Known", ...] | None
 """The value of an expression, as far as the text tells; None: it does not."""
+
+
+class Scope:
+    """Names of a function or branch, over those around it."""
+
+    __slots__ = ("names", "outer", "tile")
+
+    def __init__(self, outer: Scope | None = None) -> None:
+        self.names: dict[str, Known] = {}
+        self.outer = outer
+        self.tile: tuple[int, ...] | None = None if outer is None else outer.tile
+
+    def get(self, name: str) -> Known:
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.names:
+                return scope.names[name]
+            scope = scope.outer
+        return None
+
 
 INTEGERS: Final[Mapping[type[ast.operator], Callable[[int, int], int]]] = MappingProxyType(
     {
@@ -45,6 +85,32 @@ INTEGERS: Final[Mapping[type[ast.operator], Callable[[int, int], int]]] = Mappin
 MOST: Final = 1 << 62
 """Larger numbers are unknown: no extent has them."""
 _JIT: Final = ("frontend.jit", "jit")
+
+
+def flat(value: Known) -> Known:
+    """A tuple only where it holds none: lists of lists could be compared without end."""
+    is_deep = isinstance(value, tuple) and any(isinstance(each, tuple) for each in value)
+    return None if is_deep else value
+
+
+def attribute(owner: Known, name: str) -> Known:
+    if isinstance(owner, Path):
+        return below(owner, name)
+    if isinstance(owner, Tracked) and name == "dtype" and owner.format is not None:
+        return Dtype(language="", format=owner.format)
+    if isinstance(owner, Tracked) and name == "shape" and owner.shape is not None:
+        return owner.shape
+    if isinstance(owner, Tracked) and name == "T":
+        return dataclasses.replace(owner, shape=None)
+    return None
+
+
+def negated(op: ast.unaryop, value: Known) -> Known:
+    if isinstance(value, (int, float)):
+        return -value if isinstance(op, ast.USub) else None
+    if isinstance(value, Tracked) and isinstance(op, ast.USub):
+        return Tracked(format=value.format, shape=value.shape, is_integral=value.is_integral)
+    return None
 
 
 def below(owner: Path, name: str) -> Known:
@@ -154,3 +220,9 @@ def sets_tile(statement: ast.stmt) -> bool:
         isinstance(node, ast.Attribute) and node.attr == "set_vec_tile_shapes"
         for node in ast.walk(statement)
     )
+
+
+def has_stars(call: ast.Call) -> bool:
+    """True if a call spreads a list or a dict over its arguments."""
+    stars = any(isinstance(each, ast.Starred) for each in call.args)
+    return stars or any(each.arg is None for each in call.keywords)

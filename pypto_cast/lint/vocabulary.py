@@ -114,5 +114,5 @@ MODES: Final[Mapping[str, RoundMode | None]] = MappingProxyType(
 )
 """Round modes by their names in the languages; None: the default."""
 SATURATIONS: Final[Mapping[str, bool]] = MappingProxyType(
-    {"ON": True, "OFF": False, "saturate": True, "trunc": False}
+    {"ON": True, "OFF": False, "saturate": True, "trunc": False, "SAT": True, "NO_SAT": False}
 )

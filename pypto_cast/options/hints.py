@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
+from ascend_kernels import npu
 from pypto_cast.call_sites import warn_caller
 from pypto_cast.dtypes.data_types import CompStage
 from pypto_cast.error import FeError, error_of
@@ -489,3 +490,34 @@ def checked_count(least: int, most: int | None = None) -> Callable[[str, object]
         return count
 
     return check
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JitOptions:
+    """Upstream's options of a kernel. `run_mode` counts here, and no bit depends on the others."""
+
+    host_options: Mapping[str, Any] | None = None
+    codegen_options: Mapping[str, Any] | None = None
+    pass_options: Mapping[str, Any] | None = None
+    runtime_options: Mapping[str, Any] | None = None
+    verify_options: Mapping[str, Any] | None = None
+    debug_options: Mapping[str, Any] | None = None
+    infer_controlflow_shape: object = None
+    use_cache: bool | None = None
+    new_ir: bool | None = None
+    create_new_logical_tensor: bool | None = None
+
+    @property
+    def hints(self) -> dict[str, Any]:
+        """The dicts of them, by name, as `pypto.options` takes them."""
+        return {name: getattr(self, name) for name in self.__slots__ if name in GROUPS}
+
+    @property
+    def run_mode(self) -> npu.RunMode:
+        """The place where the kernel runs: SIM unless `runtime_options` say otherwise.
+
+        Raises:
+            ValueError: no run mode.
+        """
+        mode = (self.runtime_options or {}).get("run_mode", npu.RunMode.SIM)
+        return mode if isinstance(mode, npu.RunMode) else npu.RunMode(mode)

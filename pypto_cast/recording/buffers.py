@@ -26,6 +26,10 @@ def slices(offset: Sequence[int], extent: Sequence[int]) -> tuple[slice, ...]:
     return tuple(slice(o, o + e) for o, e in zip(offset, extent, strict=True))
 
 
+class UnsetArray(np.ndarray[Any, Any]):
+    """An array for an output, whose elements a kernel may not read before it writes them."""
+
+
 class Boxed(Protocol):
     """Something about a box of a tensor."""
 
@@ -197,6 +201,7 @@ class Buffer(Generic[_Patch]):
             held=home,
             interval=interval,
             journal=journal or Journal(),
+            mask=np.zeros(shape, np.bool_) if isinstance(owner, UnsetArray) else None,
         )
 
     def window(self, shape: Shape) -> Buffer[_Patch]:
@@ -301,7 +306,8 @@ class Buffer(Generic[_Patch]):
         if not mask.any():
             return None
         first = zip(offset, np.argwhere(mask)[0], strict=True)
-        return Uninitialized(label=self.name, mask=mask, first=tuple(int(o + i) for o, i in first))
+        label = f"{self.name}, for which no array was given," if self.is_given else self.name
+        return Uninitialized(label=label, mask=mask, first=tuple(int(o + i) for o, i in first))
 
     def write(
         self,

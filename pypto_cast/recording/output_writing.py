@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -9,7 +10,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pypto_cast.call_sites import asked_at
+from pypto_cast.dtypes.data_types import dtype_of_numpy
 from pypto_cast.recording.buffers import Buffer
+from pypto_cast.recording.causes import CauseTable
+from simulator.arithmetic.interval import Cells, Enclosure
+
+
+def held_by(output: Buffer[Any], causes: CauseTable) -> Enclosure:
+    """The elements of an output; any number where no array was given and nothing is written."""
+    whole = (0,) * len(output.shape), output.shape
+    held, missing = output.read(*whole), output.uninitialized(*whole)
+    assert held is not None
+    if missing is None:
+        return held
+    cells = Cells(held, dtype_of_numpy(held.dtype).number_format)
+    records = [patch.record for patch in output.patches]
+    with asked_at((records[-1].file, records[-1].line)) if records else contextlib.nullcontext():
+        cells.forget(missing.mask, causes.index_here("unwritten elements"))
+    return cells.enclosure()
 
 
 def settle(buffers: Iterable[Buffer[Any]]) -> None:

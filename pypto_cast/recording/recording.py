@@ -22,7 +22,7 @@ from pypto_cast.recording.buffers import Buffer, Journal
 from pypto_cast.recording.causes import CONTROL_DEPENDENCE, Cause, CauseTable, assumed_exact
 from pypto_cast.recording.close_numbers import CloseNumbers
 from pypto_cast.recording.output_certainty import CertaintyCounts, OutputCertainty
-from pypto_cast.recording.output_writing import check_memory, write_back
+from pypto_cast.recording.output_writing import check_memory, held_by, write_back
 from pypto_cast.recording.steps import (
     Call,
     CallSite,
@@ -284,8 +284,7 @@ class Recording:
         Any, where an undecided number steered the kernel: another way may have written there. By
         documents the causes are the choices that would close the open elements.
         """
-        held = output.read((0,) * len(output.shape), output.shape)
-        assert held is not None
+        held = held_by(output, self.causes)
         known = self.asked(output.name, held) if self.asked else None
         if known is not None and not self.control_dependence:
             return known

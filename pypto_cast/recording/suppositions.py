@@ -9,6 +9,7 @@ import contextlib
 import enum
 import functools
 import inspect
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
@@ -108,14 +109,14 @@ class Watch:
 
     Attributes:
         suppositions: the first that fits a call is taken.
-        calls: the first call of each site with its result, in order.
-        sources: by the identity of the result of a cast, that result and the operand.
+        calls: the first call of each site with its result, in order; None: not kept.
+        sources: by the identity of the result of a cast, while it lives, that and the operand.
         altered: the calls that were taken otherwise; None: not kept.
     """
 
     suppositions: tuple[Supposition, ...]
-    calls: dict[Site, tuple[SiteCall, Any]] = field(default_factory=dict)
-    sources: dict[int, tuple[Any, Any]] = field(default_factory=dict)
+    calls: dict[Site, tuple[SiteCall, Any]] | None
+    sources: dict[int, tuple[weakref.ref[Any], Any]] = field(default_factory=dict)
     altered: list[Altered] | None = None
 
 
@@ -148,24 +149,30 @@ def _watched(
     result: _Result = call.plainly() if found is None else found.alternative(call)
     if found is not None and watch.altered is not None:
         watch.altered.append(Altered(call=call, plain=call.plainly(), supposed=result))
-    watch.calls.setdefault(site, (call, result))
+    if watch.calls is not None:
+        watch.calls.setdefault(site, (call, result))
     if site.operation == "cast":
-        watch.sources[id(result)] = (result, given[0])
+        key, sources = id(result), watch.sources
+        sources[key] = weakref.ref(result, lambda _: sources.pop(key, None)), given[0]
     return result
 
 
 @contextlib.contextmanager
-def supposing(*suppositions: Supposition, keeps_altered: bool = False) -> Iterator[Watch]:
+def supposing(
+    *suppositions: Supposition, keeps_calls: bool = False, keeps_altered: bool = False
+) -> Iterator[Watch]:
     """Take calls otherwise in the body of a `with` statement, besides those around it.
 
     Args:
         suppositions: of which calls, and how.
+        keeps_calls: keep the first call of each site with its result.
         keeps_altered: keep the calls that are taken otherwise, with both results.
 
     Yields the calls that are made.
     """
     around = _WATCH.get()
     watch = Watch(
+        calls={} if keeps_calls else None,
         suppositions=(*suppositions, *(() if around is None else around.suppositions)),
         altered=[] if keeps_altered else None if around is None else around.altered,
     )

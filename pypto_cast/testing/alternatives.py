@@ -341,13 +341,13 @@ def _mapped_by(
 ) -> Any:
     """The operation with its float results changed, and its operands where that is asked."""
 
+    def by_ends(held: Enclosure, fmt: Format) -> Enclosure:
+        return _by_ends(held, lambda part: change(part, fmt), lambda nan: nan)
+
     @float_environment.quiet()
     def changed(x: Any) -> Any:
-        held = x.enclosure() if isinstance(x, Tensor) else None
-        if held is None or x.dtype not in _FLOATS:
-            return x
-        fmt = x.dtype.number_format
-        return _holding(x, _by_ends(held, lambda part: change(part, fmt), lambda nan: nan))
+        is_one = isinstance(x, Tensor) and x.dtype in _FLOATS and x.enclosure() is not None
+        return _changed(x, by_ends) if is_one else x
 
     given = {name: changed(x) for name, x in call.operands().items()} if operands else {}
     return changed(call.plainly(**given))
@@ -445,12 +445,10 @@ def _permutations(call: SiteCall, result: Tensor) -> Iterator[Way]:
 
 
 def _moved(name: str, move: _Move, call: SiteCall, /) -> Any:
-    x = call.arguments.arguments[name]
-    held = x.enclosure()
-    if held is None:
-        raise ValueError("a tensor without elements has no order")
-    moved = held.map(lambda array: np.ascontiguousarray(move(np.ascontiguousarray(array))))
-    return call.plainly(**{name: _holding(x, moved)})
+    def moved(held: Enclosure, fmt: Format) -> Enclosure:
+        return held.map(lambda array: np.ascontiguousarray(move(np.ascontiguousarray(array))))
+
+    return call.plainly(**{name: _changed(call.arguments.arguments[name], moved)})
 
 
 def _exchanged(first: str, second: str, call: SiteCall, /) -> Any:
@@ -491,8 +489,17 @@ def _by_ends(x: Enclosure, change: _Move, nans: _Move) -> Enclosure:
     )
 
 
-def _holding(x: Tensor, held: Enclosure) -> Tensor:
-    """A tensor as another one, which holds other elements and no hidden value."""
+def _changed(x: Tensor, change: Callable[[Enclosure, Format], Enclosure]) -> Tensor:
+    """A tensor with its elements changed, and the FP32 values that they were rounded from."""
+    held, hidden = x.enclosure(), x.hidden()
+    if held is None:
+        raise ValueError("a tensor without elements has none to change")
+    wide = None if hidden is None else change(hidden, DataType.DT_FP32.number_format)
+    return _holding(x, change(held, x.dtype.number_format), wide)
+
+
+def _holding(x: Tensor, held: Enclosure, hidden: Enclosure | None = None) -> Tensor:
+    """A tensor as another one, which holds other elements and these hidden ones."""
     return Tensor._from_result(
         tuple(map(int, x.shape)),
         x.dtype,
@@ -500,4 +507,5 @@ def _holding(x: Tensor, held: Enclosure) -> Tensor:
         held,
         valid=tuple(map(int, x.valid_shape)),
         patches=x.patches(),
+        hidden=hidden,
     )

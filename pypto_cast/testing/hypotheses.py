@@ -24,7 +24,7 @@ from pypto_cast.call_sites import silenced
 from pypto_cast.kernel.certainty import Certainty, OutputCertainty
 from pypto_cast.options.context import current, options
 from pypto_cast.options.releases import RELEASE_NAMES
-from pypto_cast.recording.suppositions import Altered, Supposition, Watch, supposing
+from pypto_cast.recording.suppositions import Altered, Site, SiteCall, Supposition, supposing
 from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.testing.alternatives import EVERYWHERE, WAYS, place_of
 from pypto_cast.testing.bits import array_under_test, code_in_words, flat_codes, native
@@ -88,14 +88,12 @@ class _Study:
 
     Attributes:
         bounds: of it.
-        calls: that it made.
         results: arrays by the names of outputs.
         outside: true where a result cannot be.
         digest: of the intervals.
     """
 
     bounds: Certainty
-    calls: Watch
     results: Mapping[str, npt.NDArray[Any]]
     outside: Mapping[str, _Bools]
     digest: bytes
@@ -138,7 +136,7 @@ def explanations(
         KeyError: results without one of the outputs.
     """
     start = time.perf_counter()
-    with silenced(), supposing() as calls:
+    with silenced(), supposing(keeps_calls=True) as watch:
         bounds = run()
     took = time.perf_counter() - start
     arrays = {o.name: native(array_under_test(results[o.name], o.name)) for o in bounds.outputs}
@@ -147,7 +145,6 @@ def explanations(
         return ()
     study = _Study(
         bounds=bounds,
-        calls=calls,
         results=arrays,
         outside={name: ~each for name, each in inside.items()},
         digest=_digest(bounds),
@@ -162,7 +159,9 @@ def explanations(
             told(f"{text}, about {took * runs:.0f} s")
         return [each for each in tried if _enter(groups, each, run, study)]
 
-    changing = try_all(list(_hypotheses(study)))
+    hypotheses = list(_hypotheses(study, watch.calls or {}))
+    del watch  # with all that the calls gave
+    changing = try_all(hypotheses)
     if pairs:
         try_all(list(itertools.starmap(_both, _apart(changing))))
     ranked = sorted((g for g in groups.values() if g.explained), key=lambda group: group.rank)
@@ -205,9 +204,9 @@ def _enter(groups: dict[bytes, _Group], hypothesis: _Hypothesis, run: _Run, stud
 # --- The hypotheses ------------------------------------------------------------------------------
 
 
-def _hypotheses(study: _Study) -> Iterator[_Hypothesis]:
+def _hypotheses(study: _Study, calls: Mapping[Site, tuple[SiteCall, Any]]) -> Iterator[_Hypothesis]:
     for row in WAYS:
-        for site, (call, result) in study.calls.calls.items():
+        for site, (call, result) in calls.items():
             if isinstance(result, Tensor):
                 for way in row.ways(call, result):
                     supposition = Supposition(site=site, alternative=way.alternative)

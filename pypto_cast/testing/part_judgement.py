@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import gc
+import math
 import tracemalloc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from pypto_cast.call_sites import silenced
 from pypto_cast.kernel.certainty import Certainty, OutputCertainty
-from pypto_cast.recording.steps import OperationRecord
+from pypto_cast.kernel.jit import Kernel
+from pypto_cast.recording.steps import CastRecord, OperationRecord
 from pypto_cast.testing.bits import native, patches_of
 from pypto_cast.testing.hypotheses import Explanation, explanations
 from pypto_cast.testing.judgement import JudgedOutput, Judgement, OutsideCount, by_tile, judge
@@ -33,6 +34,21 @@ _HELD_BACK: Final = 0.5
 _ROWS_SHOWN: Final = 5
 _HYPOTHESES: Final = 8
 """Bounds of hypotheses that may be held at once: theirs is a part so many times smaller."""
+_OF_ARRAYS: Final = 10
+"""Times an argument: its ends, its causes and comparisons, as written and supposed."""
+_OF_RESULTS_BYTES: Final = 32
+"""Of an element of a result inside the kernel, which a hypothesis may compute by itself."""
+
+
+def needed_bytes(kernel: Kernel, arguments: Sequence[_Array], others: Mapping[str, Any]) -> int:
+    """The memory that judging a call at once may need, with hypotheses, beside its arguments."""
+    with silenced():
+        steps = kernel.program(*arguments, **others).steps
+    elems = (
+        math.prod(x.program.plan.shape) if isinstance(x, CastRecord) else x.result_elems
+        for x in steps
+    )
+    return _OF_ARRAYS * sum(x.nbytes for x in arguments) + _OF_RESULTS_BYTES * sum(elems)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +172,6 @@ class PartJudge:
                     failing.setdefault(is_golden, (first, last))
             tell_observer(sum(output.values.size for output in bounds.outputs))
             del bounds  # before those of the next part are computed
-            gc.collect()  # recordings of calls refer to themselves
         beside = {} if goldens is None else self._beside(results, goldens, precise, standard)
         outputs = tuple(
             dataclasses.replace(

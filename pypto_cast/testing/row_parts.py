@@ -7,7 +7,6 @@ rows, or by the place of a row, is not called in parts.
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -139,7 +138,6 @@ def _of_rows(kernel: Kernel, cut: frozenset[str], count: int) -> Kernel:
             return of
         return dataclasses.replace(of, shape=(count, *of.shape[1:]))
 
-    other, signature = copy.copy(kernel), kernel.signature
-    tensors = {name: annotated(name, of) for name, of in signature.tensors.items()}
-    other._signature = dataclasses.replace(signature, tensors=tensors)
-    return other
+    return kernel.with_tensors(
+        {name: annotated(name, of) for name, of in kernel.signature.tensors.items()}
+    )

@@ -65,6 +65,27 @@ def both(x: M, y: M, z: B):
     z[0:] = pypto.cast(x, pypto.DT_BF16, mode=pypto.CAST_TRUNC)
 """
 
+UNSET = """
+import pypto_cast as pypto
+
+M = pypto.Tensor[[8, 32], pypto.DT_FP32]
+
+@pypto.frontend.jit
+def scaled_by(x: M, w: M, y: M):
+    pypto.set_vec_tile_shapes(4, 16)
+    y[:] = x * w
+
+@pypto.frontend.jit
+def added_to(x: M, y: M):
+    pypto.set_vec_tile_shapes(4, 16)
+    y[:] = y + x
+
+@pypto.frontend.jit
+def upper(x: M, y: M):
+    pypto.set_vec_tile_shapes(4, 16)
+    y[:4] = x[:4] * 2.0
+"""
+
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
@@ -183,6 +204,43 @@ def test_what_cannot_be_judged(
     assert len(ran.err.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("kernel", "name", "memory"),
+    [("scaled_by", "w", ()), ("scaled_by", "w", ("--memory", "1K")), ("added_to", "y", ())],
+    ids=["whole", "in parts", "an output"],
+)
+def test_inputs_that_are_missing_in_part(
+    kernel: str, name: str, memory: tuple[str, ...], command: Command, files: Path
+) -> None:
+    (files / "unset.py").write_text(UNSET)
+    words = ("--kernel", f"{files}/unset.py::{kernel}", "--inputs", files / "in.npz")
+    ran = command("judge", files / "right.npy", *words, *memory)
+    assert ran.code == 2
+    assert f"{name}, for which no array was given, is read at [0, 0]" in ran.err
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_elements_that_are_neither_given_nor_written_may_be_any(
+    command: Command, files: Path
+) -> None:
+    (files / "unset.py").write_text(UNSET)
+    with np.load(files / "in.npz") as held:
+        x = held["x"]
+    y = x * np.float32(2)
+    y[4:] = np.nan
+    np.save(files / "upper.npy", y)
+    words = ("--kernel", f"{files}/unset.py::upper", "--inputs")
+    assert command("judge", files / "upper.npy", *words, files / "in.npz").code == 0
+    document = command("certainty", f"{files}/unset.py::upper", "--inputs", files / "in.npz").out
+    assert "unwritten elements at unset.py:" in document
+    np.savez(files / "both.npz", x=x, y=np.zeros_like(x))
+    assert command("judge", files / "upper.npy", *words, files / "both.npz").code == 1
+    y[0, 0] += 1
+    np.save(files / "upper.npy", y)
+    ran = command("judge", files / "upper.npy", *words, files / "in.npz")
+    assert "y: 1 of 256 elements cannot come from a device" in ran.out
+
+
 def test_elements_outside_are_counted_by_tile_and_core(command: Command, files: Path) -> None:
     words = ("--kernel", f"{files}/k.py::scaled", "--inputs", files / "in.npz", "--json")
     wrong = np.load(files / "right.npy")
@@ -259,7 +317,7 @@ def test_a_kernel_that_needs_more_memory_is_refused(command: Command, files: Pat
     told = r"needs about [\d,]+ B for the least of 2 parts; --memory allows 10,000 B"
     assert re.search(told, refused)
     ran = command("judge", files / "right.npy", *words, "--memory", "1M")
-    assert (ran.code, ran.err) == (0, "the kernel may need 16,384 B at once\n")
+    assert (ran.code, ran.err) == (0, "the kernel may need 36,864 B at once\n")
 
 
 def test_a_kernel_that_needs_more_memory_is_judged_in_parts(command: Command, files: Path) -> None:
@@ -298,6 +356,8 @@ def test_outputs_in_files_of_their_own(command: Command, files: Path) -> None:
     ran = command("judge", files / "y.npy", *words, *more)
     assert (ran.code, ran.err) == (0, "")
     assert "z: a device may give all 256 elements" in ran.out
+    ran = command("judge", files / "y.npy", *words)
+    assert (ran.code, "the kernel writes z too: give --output z=FILE" in ran.err) == (2, True)
     for wrong in ("z=", "z"):
         ran = command("judge", files / "y.npy", *words, "--output", wrong)
         assert ran.code == 2

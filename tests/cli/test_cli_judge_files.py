@@ -7,6 +7,7 @@ import os
 import pickle
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -132,8 +133,6 @@ def test_folders_of_which_nothing_is_judged(command: Command, tmp_path: Path) ->
 
 def dumped_calls(folder: Path) -> Path:
     torch = pytest.importorskip("torch")
-    data = folder / "dump_tensor_data"
-    data.mkdir()
     x = torch.from_numpy(X.copy())
     calls = {
         "Torch.exp.0.forward": ((x,), torch.from_numpy(np.exp(X.astype(np.float64)).astype("f4"))),
@@ -141,6 +140,12 @@ def dumped_calls(folder: Path) -> Path:
         "Torch.mul.0.forward": ((x, x), x * x + (x == x.max())),
         "Functional.softmax.0.forward": ((x,), x),
     }
+    return written_calls(folder, calls)
+
+
+def written_calls(folder: Path, calls: dict[str, Any]) -> Path:
+    torch, data = pytest.importorskip("torch"), folder / "dump_tensor_data"
+    data.mkdir()
     document: dict[str, object] = {}
     for name, (inputs, output) in calls.items():
         entries = {}
@@ -167,6 +172,24 @@ def test_the_first_api_that_its_inputs_do_not_explain(command: Command, tmp_path
             "Functional.softmax.0.forward",
         ]
         assert found["steps"][1]["reason"] == "no operation here is this API"
+
+
+def test_the_apis_that_are_operations_here(command: Command, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.from_numpy(X.copy())
+    n, m = (torch.arange(k, k + 9, dtype=torch.int16) for k in (-4, 3))
+    one = ("ceil", "floor", "trunc", "reciprocal", "negative", "absolute", "relu")
+    calls = {f"Torch.{name}.0.forward": ((x.abs(),), getattr(torch, name)(x.abs())) for name in one}
+    two = ("subtract", "multiply", "true_divide", "maximum", "minimum")
+    calls |= {f"Torch.{name}.0.forward": ((x, x), getattr(torch, name)(x, x)) for name in two}
+    calls |= {
+        "Tensor.__and__.0.forward": ((n, m), n & m),
+        "Torch.bitwise_or.0.forward": ((n, m), n | m),
+        "Tensor.__invert__.0.forward": ((n,), ~n),
+        "Tensor.__radd__.0.forward": ((n, m), n + m),
+    }
+    found = command("judge", written_calls(tmp_path, calls), "--json").json
+    assert (found["passes"], found["judged"], found["steps"]) == (True, len(calls), [])
 
 
 def test_a_file_outside_the_folder_is_not_read(command: Command, tmp_path: Path) -> None:

@@ -327,3 +327,25 @@ def test_a_dump_of_the_operations(command: Command, tmp_path: Path) -> None:
     assert all((each == 1).all() for each in held)
     error = command("run", "--dump", folder, path).error
     assert error == f"{folder} has files already; a dump needs a folder of its own"
+
+
+def test_a_file_that_is_no_program(command: Command, tmp_path: Path) -> None:
+    path, folder = tmp_path / "kernel.py", tmp_path / "dump"
+    path.write_text("import pypto\nx = (1 +\n")
+    for words in ((), ("--dump", folder)):
+        ran = command("run", *words, path)
+        assert (ran.code, ran.out) == (2, "")
+        (line,) = ran.err.splitlines()
+        assert line.startswith(f"pypto-cast: error: {path}:2: SyntaxError: ")
+    assert list(folder.iterdir()) == []
+    path.write_text("print('right')")
+    assert command("run", "--dump", folder, path).out == "right\n"
+    path.write_bytes(b"x\0")
+    ran = command("run", path)
+    assert ran.code == 2
+    assert len(ran.err.splitlines()) == 1
+    (tmp_path / "other.py").write_text("x = (1 +\n")
+    path.write_text("import other")
+    ran = command("run", path)
+    assert ran.code == 1
+    assert ran.err.startswith("Traceback (most recent call last):")

@@ -26,7 +26,7 @@ CALLS: dict[str, Callable[[Array], Array]] = {
         f"openvino-{numerics}": lambda x, numerics=numerics: openvino.fake_convert(
             x, ROW, 2 * ROW, numerics=numerics
         )
-        for numerics in ("reference", "plugin", "rne")
+        for numerics in ("reference", "plugin", "plugin-avx512fp16", "rne")
     },
 }
 

@@ -22,6 +22,7 @@ from pypto_cast.kernel.certainty import Remedy
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.kernel.reports.chip_certainty import chips_table
 from pypto_cast.options.context import TrustName, current, options
+from pypto_cast.recording.buffers import UnsetArray
 from pypto_cast.report import terminal
 from pypto_cast.report.page import check_pages
 from pypto_cast.report.report import Fact, plain, said
@@ -56,15 +57,25 @@ def errors_at_lines(path: Path, when: str = "a kernel of it runs") -> Iterator[N
     except (PlanError, MemoryError):
         raise
     except Exception as error:
-        frames = traceback.extract_tb(error.__traceback__)
-        lines = [each.lineno for each in frames if each.filename == str(path)]
-        if isinstance(error, SyntaxError) and error.filename == str(path):
-            lines.append(error.lineno)
-        if not lines or f"{path.name}:{lines[-1]}" in str(error):
+        if (named := error_at_line(path, error)) is None:
             raise
-        text = error.msg if isinstance(error, SyntaxError) else str(error)
-        raised = f"{type(error).__name__}: {text}" if text else type(error).__name__
-        raise ValueError(f"{path}:{lines[-1]}: {raised}") from error
+        raise named from error
+
+
+def error_at_line(path: Path, error: Exception) -> ValueError | None:
+    """An exception with the line of a file where it was raised; None where it names it, or none.
+
+    The line of a syntax error is the one where it is.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [each.lineno for each in frames if each.filename == str(path)]
+    if isinstance(error, SyntaxError) and error.filename == str(path):
+        lines.append(error.lineno)
+    if not lines or f"{path.name}:{lines[-1]}" in str(error):
+        return None
+    text = error.msg if isinstance(error, SyntaxError) else str(error)
+    raised = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return ValueError(f"{path}:{lines[-1]}: {raised}")
 
 
 def file_and_name(text: str) -> tuple[Path, str]:
@@ -113,8 +124,9 @@ def kernel_named(text: str) -> tuple[Path, Kernel]:
 def saved_arguments(kernel: Kernel, path: Path) -> tuple[list[Any], dict[str, Any]]:
     """The arguments of a call out of a .npz file, by the names of the parameters.
 
-    An array that is not in the file is made of zeros, where the annotation or the other arrays say
-    its shape: outputs are left out so. Of an argument that is no tensor the file holds one number.
+    An array that is not in the file is an `UnsetArray`, where the annotation or the other arrays
+    say its shape: outputs are left out so, and no input can be. Of an argument that is no tensor
+    the file holds one number.
 
     Raises:
         OSError: the file cannot be read.
@@ -143,7 +155,7 @@ def saved_arguments(kernel: Kernel, path: Path) -> tuple[list[Any], dict[str, An
         if isinstance(entry, Symbol)
     }
     arrays = [
-        given[name] if name in given else _zeros(name, annotation, lengths, path)
+        given[name] if name in given else _unset(name, annotation, lengths, path)
         for name, annotation in signature.tensors.items()
     ]
     others = {name: held[name].item() for name in signature.others if name in held}
@@ -157,9 +169,9 @@ def saved_arguments(kernel: Kernel, path: Path) -> tuple[list[Any], dict[str, An
     return arrays, others
 
 
-def _zeros(
+def _unset(
     name: str, annotation: TensorAnnotation, lengths: dict[str, int], path: Path
-) -> np.ndarray[Any, Any]:
+) -> UnsetArray:
     shape = [
         lengths.get(entry.name) if isinstance(entry, Symbol) else entry
         for entry in annotation.shape
@@ -170,7 +182,7 @@ def _zeros(
             f"{path} holds no {name}, and its annotation {annotation} leaves the shape open; save "
             "an array of its shape under that name"
         )
-    return np.zeros(known, numpy_dtype(annotation.dtype or DataType.DT_FP32))
+    return np.zeros(known, numpy_dtype(annotation.dtype or DataType.DT_FP32)).view(UnsetArray)
 
 
 def run_certainty(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, cast
@@ -16,7 +14,6 @@ from rich.progress import BarColumn, TextColumn
 
 from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError
 from ascend_kernels.schedule.row_groups import NotCutError
-from pypto_cast.call_sites import silenced
 from pypto_cast.checkpoints.settings import size_named
 from pypto_cast.cli.app import ChipName, Force, Json, NpuOnCpu, ReplaceInstalled
 from pypto_cast.cli.commands.certainty_command import (
@@ -32,7 +29,6 @@ from pypto_cast.kernel.certainty import Certainty
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.options.context import options
 from pypto_cast.options.releases import RELEASE_NAMES, ReleaseName
-from pypto_cast.recording.steps import CastRecord
 from pypto_cast.recording.suppositions import supposing
 from pypto_cast.report import terminal
 from pypto_cast.report.page import check_pages, page_html
@@ -41,7 +37,7 @@ from pypto_cast.report.text_format import printable, shape_named, written
 from pypto_cast.tensors.array_files import check_apart, check_free, new_file
 from pypto_cast.testing.bits import native
 from pypto_cast.testing.judgement import JudgedOutput, judge
-from pypto_cast.testing.part_judgement import PartJudge
+from pypto_cast.testing.part_judgement import PartJudge, needed_bytes
 from pypto_cast.testing.precision import STANDARDS, Standard, pieces_observed
 from pypto_cast.testing.reproduction import Reproduction, reproduced
 from pypto_cast.testing.row_parts import RowParts
@@ -171,6 +167,7 @@ def run_judge(
             if given[0] is not None:
                 for key, path in more.items():
                     given[0] |= _by_output(dumped(path, named, extents), bounds, key)
+                _check_whole(given[0], bounds)
             told_runs = _tell_runs if pairs else None
             if in_parts is not None:
                 if reproduce is not None:
@@ -217,12 +214,6 @@ def run_judge(
         raise typer.Exit(_FAILS)
 
 
-_OF_INTERVALS: Final = 6
-"""Times an array in memory: values, both ends, causes, and those of a second run beside them."""
-_OF_RESULTS_BYTES: Final = 8
-"""Of an element of a result inside the kernel: half of these are held with their intervals."""
-
-
 def _tell_runs(text: str) -> None:
     typer.echo(text, err=True)
 
@@ -238,16 +229,7 @@ def _in_parts(
     if memory is None:
         return None
     allowed = size_named(memory, "--memory")
-    in_loops: Counter[tuple[str, ...]] = Counter()
-    with silenced():
-        for step in kernel.program(*arguments, **others).steps:
-            in_loops[step.loops] += (
-                math.prod(step.program.plan.shape)
-                if isinstance(step, CastRecord)
-                else step.result_elems
-            )
-    held = in_loops.pop((), 0) + max(in_loops.values(), default=0)
-    needed = _OF_INTERVALS * sum(x.nbytes for x in arguments) + _OF_RESULTS_BYTES * held
+    needed = needed_bytes(kernel, arguments, others)
     text = f"the kernel may need {needed:,} B"
     if needed <= allowed:
         typer.echo(f"{text} at once", err=True)
@@ -337,6 +319,16 @@ def _outputs_named(words: Iterable[str]) -> tuple[str | None, dict[str, Path]]:
         else:
             names.append(name)
     return (names[0] if names else None), more
+
+
+def _check_whole(given: Mapping[str, Any], bounds: Certainty) -> None:
+    """Raises ValueError: an output of the kernel is in no file."""
+    missing = [o.name for o in bounds.outputs if given.keys().isdisjoint((o.name, *o.aliases))]
+    if missing:
+        raise ValueError(
+            f"the kernel writes {', '.join(missing)} too: give --output {missing[0]}=FILE, or a "
+            ".npz with all outputs by their names"
+        )
 
 
 def _by_output(given: Given, bounds: Certainty, name: str | None) -> dict[str, Any]:

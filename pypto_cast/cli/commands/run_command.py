@@ -16,6 +16,7 @@ from typing import Annotated, Final
 import typer
 
 from pypto_cast.cli.app import Facts, NpuOnCpu, ReplaceInstalled
+from pypto_cast.cli.commands.certainty_command import error_at_line
 from pypto_cast.kernel.operation_dump import dumping
 from pypto_cast.options.context import options
 from pypto_cast.recording.tally import counting
@@ -64,7 +65,10 @@ def run_run(
         except SystemExit as ended:
             code = _exit_code(ended.code)
         except Exception as error:
-            traceback.print_exception(type(error), error, _own_part(error, str(file)))
+            own = _own_part(error, str(file))
+            if own is None and isinstance(error, SyntaxError):  # it did not come to run
+                raise error_at_line(file, error) or ValueError(f"{file}: {error}") from None
+            traceback.print_exception(type(error), error, own)
             code = _FAILED
         sys.stdout.flush()
         _say(str(tally))

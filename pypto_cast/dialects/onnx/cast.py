@@ -203,6 +203,17 @@ def _check_options(saturate: object, round_mode: object, opset: object) -> None:
         )
 
 
+def conversions(
+    src: Format, dst: Format, *, saturate: bool = True, opset: int = OPSET
+) -> tuple[Conversion, ...]:
+    """The one conversion of a pair of numbers; () of a type to itself."""
+    if src is dst:
+        return ()
+    types = {fmt: number for number, fmt in FORMATS.items()}
+    newer = opset >= SATURATING_INF_OPSET
+    return (_conversion(types[src], types[dst], saturate, "up", newer),)
+
+
 @functools.cache
 def _conversion(
     src: TensorType, dst: TensorType, saturate: bool, round_mode: str, inf_saturates: bool

@@ -1,6 +1,7 @@
 """FakeConvert-13: numbers rounded to an 8-bit float and back, in their own type.
 
-Three ways compute it: OpenVINO's core, its CPU plugin, and correct rounding. Each takes a piece:
+Four ways compute it: OpenVINO's core, its CPU plugin without and with AVX512-FP16, and correct
+rounding. Each takes a piece:
 codes of the data, their format, the 8-bit format, and scale and shift widened to float32 (as long
 as the piece, or one for all; no shift is None). Each gives codes of the data's format.
 
@@ -206,11 +207,31 @@ def plugin(
     Its float16 is the core's class. A NaN is clamped too, to the most negative number. The result
     is rounded once to its type.
     """
+    halves = _narrowed(_clamped(codes, fmt, float8, scale, shift), FP16)
+    return _widened(halves, fmt, float8, scale, shift)
+
+
+def plugin_avx512fp16(
+    codes: Codes, fmt: FloatFormat, float8: FloatFormat, scale: Floats, shift: Floats | None
+) -> Codes:
+    """The plugin where the processor has AVX512-FP16: its float16 is rounded once, to nearest."""
+    words = _clamped(codes, fmt, float8, scale, shift).view(FP32.code_dtype)
+    return _widened(_converted(words, (FP32, FP16), INF_NAN), fmt, float8, scale, shift)
+
+
+def _clamped(
+    codes: Codes, fmt: FloatFormat, float8: FloatFormat, scale: Floats, shift: Floats | None
+) -> Floats:
     values = _moved(codes, fmt, scale, shift)
     largest = _largest(float8)
     np.fmax(values, -largest, out=values)
     np.minimum(values, largest, out=values)
-    halves = _narrowed(values, FP16)
+    return values
+
+
+def _widened(
+    halves: Codes, fmt: FloatFormat, float8: FloatFormat, scale: Floats, shift: Floats | None
+) -> Codes:
     values = _converted(halves, (FP16, float8, FP32), INF_NAN).view(np.float32)
     reciprocal = compute(np.divide, _ONE, scale)
     return _result(compute(np.multiply, _moved_back(values, shift), reciprocal), fmt)
@@ -274,7 +295,12 @@ DESTINATION_FORMATS: Final[Mapping[str, FloatFormat]] = {
     name_of_dtype(fmt.dtype): fmt for fmt in (E4M3FN, E5M2)
 }
 
-_NUMERICS: Final[Mapping[str, Numerics]] = {"reference": reference, "plugin": plugin, "rne": rne}
+_NUMERICS: Final[Mapping[str, Numerics]] = {
+    "reference": reference,
+    "plugin": plugin,
+    "plugin-avx512fp16": plugin_avx512fp16,
+    "rne": rne,
+}
 
 _BAD_TYPE: Final = "The element type of the input tensor must be a bf16, f16, f32 but got: {found}"
 _MIXED_TYPES: Final = "Mixed input types are not supported."
@@ -318,11 +344,15 @@ def fake_convert(
     -0 is kept without a shift. Not promised: the sign of a zero result with a shift; bf16 data,
     which the plugin rounds where its graph optimisations put it.
 
+    "plugin-avx512fp16" is the same on a processor with AVX512-FP16 instructions, where the plugin
+    rounds to float16 once, to nearest even, instead of by the core's class. Measured on one, and
+    there with ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16, which brings the other back.
+
     "rne" has the operation's order and the saturation of its paper: float32, one rounding to
     nearest even to the 8-bit type, **NaN stays NaN**, -0 is kept without a shift, a division;
     rounded once to the type of the data.
 
-    None of the three is the literal expression of the operation's text, whose Convert does not
+    None of them is the literal expression of the operation's text, whose Convert does not
     saturate: OpenVINO's own makes 465 in f8e4m3 NaN and 61440 in f8e5m2 infinity, and goes through
     float16. No implementation computes that, so none is offered.
 
@@ -337,7 +367,7 @@ def fake_convert(
         shift: what is subtracted before and added after, of the type and shape of `scale`.
         destination_type: "f8e4m3" (no infinity, largest 448) or "f8e5m2", in any case. The
             operation's text requires it; OpenVINO's Python takes "f8e4m3" by default.
-        numerics: "reference", "plugin" or "rne".
+        numerics: "reference", "plugin", "plugin-avx512fp16" or "rne".
 
     Returns:
         A new numpy array of the type and shape of `data`.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
@@ -34,7 +34,7 @@ class Openness:
     It keeps the result only as long as that is not known.
     """
 
-    __slots__ = ("_known", "_parts")
+    __slots__ = ("__weakref__", "_known", "_parts")
 
     def __init__(self, parts: Parts) -> None:
         self._parts: Parts | None = parts
@@ -62,7 +62,6 @@ class Parts:
         again: evaluates the operation by numpy.
         found: the result.
         fell_back: numpy evaluated it.
-        openness: of the result.
         certain_rows: by row, False: none of its elements is certain; None: not known.
     """
 
@@ -74,11 +73,22 @@ class Parts:
     again: Callable[[], Enclosure]
     found: Enclosure | None = None
     fell_back: bool = False
-    openness: Openness = field(init=False)
     certain_rows: Bools | None = None
+    _openness: weakref.ref[Openness] | None = None
 
-    def __post_init__(self) -> None:
-        self.openness = Openness(self)
+    @property
+    def openness(self) -> Openness:
+        """The one of the result, which those who ask for it hold: it may hold this."""
+        known = self._asked_for()
+        if known is None:
+            known = Openness(self)
+            self._openness = weakref.ref(known)
+            if self.found is not None:
+                known.settle(self.found.interval is not None)
+        return known
+
+    def _asked_for(self) -> Openness | None:
+        return None if self._openness is None else self._openness()
 
     def finding(self) -> bool | None:
         """True if any element is open; None where no program has found that yet."""
@@ -115,7 +125,8 @@ class Parts:
             found = self.found
             self.again = lambda: found  # holds no operand, and not itself
             self.checks = ()
-            self.openness.settle(self.found.interval is not None)
+            if (known := self._asked_for()) is not None:
+                known.settle(self.found.interval is not None)
         return self.found
 
     def rests(self, low: Array, high: Array, in_force: int, rows: Bools | None) -> Array | None:

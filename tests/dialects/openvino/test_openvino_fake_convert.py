@@ -39,6 +39,14 @@ def one(value: float, destination: str, numerics: str = "reference") -> float:
     return float(result[0])
 
 
+def test_processors_round_to_float16_otherwise() -> None:
+    """Just below 2**-16 the core's class doubles what carries into a new exponent."""
+    data, scale = np.array([853, 1706], np.uint16).view(np.float16), np.float16([0.3])
+    for numerics, wanted in (("plugin", [1706, 2730]), ("plugin-avx512fp16", [853, 1706])):
+        found = openvino.fake_convert(data, scale, None, "f8e5m2", numerics=numerics)
+        assert found.view(np.uint16).tolist() == wanted
+
+
 # --- Edges: scale 1, no shift ---------------------------------------------------------------------
 
 T9, T10, T17 = 2.0**-9, 2.0**-10, 2.0**-17
@@ -327,7 +335,8 @@ def test_unknown_names() -> None:
         openvino.fake_convert(ONE, ONE, None, "f8e5m3")
     with pytest.raises(TypeError, match="named by a str"):
         openvino.fake_convert(ONE, ONE, None, 8)
-    with pytest.raises(ValueError, match="numerics is one of reference, plugin, rne, not 'exact'"):
+    known = "reference, plugin, plugin-avx512fp16, rne"
+    with pytest.raises(ValueError, match=f"numerics is one of {known}, not 'exact'"):
         openvino.fake_convert(ONE, ONE, numerics="exact")
     assert one(3.3, "F8E4M3") == 3.25
 

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from pypto_cast.lint.checks import CHECKS
+from pypto_cast.lint.cpp_source import uses_in_cpp
 from pypto_cast.lint.dsl_casts import DSL_CASTS, others_round
 from pypto_cast.lint.lint_settings import LintSettings
 from pypto_cast.lint.linting import lint
+from pypto_cast.lint.tracked import Cast, Unnamed
 from simulator.numbers.rounding import RoundMode
 
 
@@ -357,3 +359,90 @@ def test_the_defaults_of_the_languages() -> None:
     assert all(row.to_float is RoundMode.RINT for row in DSL_CASTS.values())
     assert all(row.origin.text for row in DSL_CASTS.values())
     assert next(row.name for row in others_round(DSL_CASTS["pypto"])) == "AscendC"
+
+
+REGISTERS = """\
+constexpr AscendC::MicroAPI::CastTrait NAMED = {
+    AscendC::MicroAPI::RegLayout::ZERO, AscendC::MicroAPI::SatMode::NO_SAT,
+    AscendC::MicroAPI::MaskMergeMode::ZEROING, AscendC::RoundMode::CAST_RINT};
+static constexpr MicroAPI::CastTrait OPEN{MicroAPI::RegLayout::ZERO,
+    MicroAPI::SatMode::UNKNOWN, MicroAPI::MaskMergeMode::ZEROING, RoundMode::UNKNOWN};
+AscendC::MicroAPI::Cast<half, float, NAMED>(h, x, mask);
+AscendC::MicroAPI::Cast<int32_t, half, NAMED>(n, h, mask);
+MicroAPI::Cast<int32_t, float, OPEN>(n, x, mask);
+MicroAPI::Cast<int32_t, T, OPEN>(n, y, mask);
+MicroAPI::Cast<int32_t, float, ELSEWHERE>(n, x, mask);
+"""
+
+
+def test_the_traits_of_casts_of_registers(tmp_path: Path) -> None:
+    assert found(tmp_path, REGISTERS, ".cpp") == ["7 PC102", "8 PC101"]
+
+
+def test_a_trait_that_is_declared_twice(tmp_path: Path) -> None:
+    """The one before a cast counts; behind it only one that all agree on."""
+    trait = "CastTrait T = {RegLayout::ZERO, RoundMode::CAST_%s};\n"
+    call = "Cast<int32_t, float, T>(n, x, mask);\n"
+
+    def modes(text: str) -> list[object]:
+        return [use.mode for use in uses_in_cpp(text) if isinstance(use, Cast)]
+
+    floor, ceil = trait % "FLOOR", trait % "CEIL"
+    assert modes(floor + call + ceil + call) == [RoundMode.FLOOR, RoundMode.CEIL]
+    assert modes(call + floor + ceil) == [Unnamed.VARIABLE]
+    assert modes(call + floor + floor) == [RoundMode.FLOOR]
+
+
+HELPERS = """\
+import pypto
+
+@pypto.frontend.jit
+def kernel(x: pypto.Tensor([64, 512], pypto.DT_FP32), y: pypto.Tensor([64, 512], pypto.DT_INT8)):
+    h = to_half(x)
+    y[:] = to_byte(h)
+    s = added(h, keep=True)
+    s = added(x)
+    {more}
+
+def to_half(x):
+    return pypto.cast(x, pypto.DT_FP16, pypto.CAST_RINT)
+
+def to_byte(h):
+    return pypto.cast(h, pypto.DT_INT8, pypto.CAST_RINT, satmode=pypto.SaturationMode.ON)
+
+def added(h, keep=False):
+    return pypto.sum(h, -1, keep)
+
+def set_tiles():
+    pypto.set_vec_tile_shapes(64)
+
+def itself(x):
+    return itself(x + 1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "codes"),
+    [
+        ("pass", []),
+        ("set_tiles(); z = pypto.exp(x)", ["9 PC302"]),
+        ("z = itself(x)", []),
+        ("z = added(*[h])", []),
+        ("z = added(h, nothing=h)", []),
+        ("z = pypto.cast(to_half(x=x), pypto.DT_INT32, pypto.CAST_RINT)", ["9 PC102"]),
+    ],
+)
+def test_helpers_of_a_file_are_read_by_their_calls(
+    more: str, codes: list[str], tmp_path: Path
+) -> None:
+    """Operands and results are known in each call; a finding in them is told once."""
+    always = ["15 PC102", "18 PC201"]
+    assert found(tmp_path, HELPERS.format(more=more)) == [*codes, *always]
+
+
+def test_helpers_that_call_the_next_one_twice(tmp_path: Path) -> None:
+    last = 60
+    text = "".join(f"def f{k}(x):\n    return f{k + 1}(f{k + 1}(x))\n" for k in range(last))
+    text += f"def f{last}(x):\n    return x\n"
+    text += "import pypto\nx = pypto.zeros([8, 512], pypto.DT_FP16)\ny = pypto.sum(f0(x), -1)\n"
+    assert found(tmp_path, text) == []

@@ -64,7 +64,7 @@ def planted(
 
 
 def test_the_lines_are_those_of_the_casts() -> None:
-    with supposing() as watch:
+    with supposing(keeps_calls=True) as watch:
         bounds_of(operands())()
     assert [site.place[1] for site in watch.calls if site.operation == "cast"] == [HALVES, BYTES]
 

@@ -184,7 +184,7 @@ def test_paddle(environment: str) -> None:
 
 
 @in_every_environment
-@pytest.mark.parametrize("numerics", ["reference", "plugin", "rne"])
+@pytest.mark.parametrize("numerics", ["reference", "plugin", "plugin-avx512fp16", "rne"])
 def test_fake_convert(numerics: str, environment: str) -> None:
     jobs = [
         (data, scale, shift, name)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -94,6 +96,13 @@ def fake_convert(inputs: Sequence[np.ndarray], destination_type: str) -> np.ndar
     """FakeConvert of data, scale and perhaps shift by the core."""
     node, _ = fake_convert_node(inputs, destination_type)
     return evaluate(node, inputs, NAMES[inputs[0].dtype])
+
+
+def plugin_numerics() -> str:
+    """The numerics of the plugin on this processor, as oneDNN is told to use it."""
+    limit = os.environ.get("ONEDNN_MAX_CPU_ISA", "")
+    has_fp16 = "avx512_fp16" in Path("/proc/cpuinfo").read_text("ascii")
+    return "plugin-avx512fp16" if has_fp16 and not limit else "plugin"
 
 
 def fake_convert_by_plugin(inputs: Sequence[np.ndarray], destination_type: str) -> np.ndarray:

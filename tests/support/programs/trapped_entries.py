@@ -185,7 +185,7 @@ def dialects() -> Iterator[Entry]:
         for to in onnx.TensorType:
             yield f"onnx.cast {dtype} {to}", partial(onnx.cast, x, to)
         yield f"onnx.cast_grad {dtype}", partial(onnx.cast_grad, x, x, 1e-3)
-        for numerics in ("reference", "plugin", "rne"):
+        for numerics in ("reference", "plugin", "plugin-avx512fp16", "rne"):
             fake = partial(openvino.fake_convert, x, x[:1], x[1:2], numerics=numerics)
             yield f"fake_convert {dtype} {numerics}", fake
         promote = partial(openvino.convert_promote_types, x, np.float16([1, np.nan]), True)
