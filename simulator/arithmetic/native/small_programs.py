@@ -85,6 +85,8 @@ def values_at(operands: Sequence[Enclosure], programs: Programs) -> Array | None
         if type(x) is not Enclosure or x.interval is not None:
             return None
         array = x.values
+        if not isinstance(array, np.ndarray):  # a number of numpy's, which has no address
+            return None
         flags = array.flags
         if array.size > FEW_ELEMS or not (flags.c_contiguous and flags.aligned):
             return None

@@ -103,6 +103,14 @@ def test_intervals(name: str) -> None:
                 same(found, expected, (name, shape))
 
 
+def test_a_number_takes_no_program_that_was_kept_for_an_array() -> None:
+    at("baseline")
+    row, (x,) = OPERATIONS["mul"], pieces(FP32, (4, 16), 1)
+    for number in (np.full((), 3, np.float32), np.full((), 3, np.float32), np.float32(3)):
+        given = [Enclosure(values=x), Enclosure(values=number)]
+        same_codes(evaluate(row, given, FP32, trust=EXACT).values, x * np.float32(3), row.name)
+
+
 def test_operands_that_are_one_array() -> None:
     """A program that was kept for one array twice does not serve two arrays, nor the reverse."""
     at("baseline")
