@@ -109,7 +109,8 @@ def are_few(shape: tuple[int, ...], operands: Sequence[Enclosure]) -> bool:
 def _lie_together(array: Array) -> bool:
     flags = array.flags
     return (
-        0 < array.size <= FEW_ELEMS
+        isinstance(array, np.ndarray)
+        and 0 < array.size <= FEW_ELEMS
         and flags.c_contiguous
         and flags.aligned
         and array.dtype.isnative
