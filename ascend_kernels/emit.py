@@ -69,8 +69,13 @@ TRACED_OPS: Final = (
     "WAIT_FLAG",
     "PIPE_BARRIER",
     "SCALAR",
+    "UB_WORK",
+    "BARRIER_ALL",
 )
-"""The instructions of a trace by their numbers."""
+"""The instructions of a trace by their numbers; the last two are of a device check's kernels.
+
+UB_WORK writes bytes of UB and reads some of up to two operands: an offset and a size of each.
+"""
 TRACED_OPERANDS: Final = 13
 """Operands of an instruction in a trace, at most."""
 

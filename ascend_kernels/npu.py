@@ -19,12 +19,20 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from ascend_kernels.build import CAST_LIBRARY, cached_library, root_cause, without_autoload
+from ascend_kernels.build import (
+    CAST_LIBRARIES,
+    CAST_LIBRARY,
+    Library,
+    cached_library,
+    root_cause,
+    without_autoload,
+)
 from ascend_kernels.instances import instance_number
 from ascend_kernels.program import TileProgram
 from ascend_kernels.tiling_data import tiling_words
 from simulator.compiled_library import CompiledLibraryError, cache_folder, check_private
 from simulator.numbers.formats import Format
+from tiling.chips import CHIPS
 from tiling.grid import Shape
 
 _NO_MEMORY: Final = (
@@ -43,15 +51,36 @@ _FAILED: Final = (
     "the kernel failed on the device, which is a fault of this package: please report it with the "
     "output of python -m ascend_kernels.build --dry-run"
 )
+_NO_END: Final = (
+    "the kernel did not end in time and was stopped: a process that met this can launch nothing "
+    "more, a new one can; if it comes again at the same step, please report it"
+)
+_LOST: Final = (
+    "the device answers no more: npu-smi info shows its state; after npu-smi set -t reset it may "
+    "answer again"
+)
+_MEMORY_ERROR: Final = (
+    "the device's memory has errors that it cannot correct: npu-smi info -t ecc shows them; take "
+    "another device"
+)
 FAULTS: Final = MappingProxyType(
     {
         207001: _NO_MEMORY,
         207004: "there is no device: npu-smi info has to list one",
         207005: _BUSY,
         207006: "this user may not use the device: the driver's group has to have the user",
+        507010: _LOST,
+        507012: _LOST,
+        507014: _NO_END,
+        507015: _FAILED,
+        507016: _FAILED,
         507033: _BUSY,
-        507034: _FAILED,
+        507034: _NO_END,
         507035: _FAILED,
+        507036: _FAILED,
+        507046: _NO_END,
+        507053: _MEMORY_ERROR,
+        507054: _MEMORY_ERROR,
         507899: _OTHER_CANN,
     }
 )
@@ -136,8 +165,20 @@ def find() -> Npu:
     return found
 
 
+def library_of_device() -> Library:
+    """The library for the family of the first device, by the vendor's name of its chip.
+
+    The driver may say more behind that name. Of a device that no name fits, and without one, it is
+    that of A2 and A3.
+    """
+    soc_name = find().soc_name or ""
+    families = [chip.isa for name, chip in CHIPS.items() if soc_name.startswith(name)]
+    return CAST_LIBRARIES[families[0]] if families else CAST_LIBRARY
+
+
 def find_library() -> Path | None:
-    """The library that `load` takes: the one that PYPTO_CAST_NPU_LIBRARY names, or the cache's.
+    """The library that `load` takes: the one that PYPTO_CAST_NPU_LIBRARY names, or the cache's
+    for the family of the device.
 
     None if it is not there, or lies in a folder of the cache that another user can change.
     """
@@ -150,11 +191,12 @@ def find_library() -> Path | None:
 def _library() -> Path:
     named = os.environ.get(LIBRARY_VARIABLE)
     try:
-        library = Path(named) if named else cached_library()
+        kind = library_of_device()
+        library = Path(named) if named else cached_library(kind)
         if not library.is_file():
             raise NpuError(
-                "the library for the NPU is not built for this torch_npu: run "
-                f"python -m ascend_kernels.build (or let {LIBRARY_VARIABLE} name it)"
+                "the library for the NPU is not built for this torch_npu: run python -m "
+                f"ascend_kernels.build{_asked(kind)} (or let {LIBRARY_VARIABLE} name it)"
             )
         if not named:
             check_private(cache_folder())
@@ -165,6 +207,11 @@ def _library() -> Path:
             "own with mode 700 and build again, or set XDG_CACHE_HOME"
         ) from error
     return library
+
+
+def _asked(kind: Library) -> str:
+    """The option that builds a library, where it needs one."""
+    return "" if kind is CAST_LIBRARY else f" --arch {kind.architecture}"
 
 
 @functools.cache
@@ -216,11 +263,11 @@ def launch(x: Any, dtype: Any, program: TileProgram) -> Any:
     load()
     if x.device.type != "npu":
         raise NpuError(f"launch takes a tensor on npu, this one is on {x.device}: x.npu() moves it")
-    rule, target = program.resolution.rule, CAST_LIBRARY.target
+    rule, target = program.resolution.rule, library_of_device().target
     if rule.family != target.family:  # its instances have other numbers
         raise NpuError(
-            f"launch takes casts of {target.family}, which are in the library that it loads, and "
-            f"{rule} is of {rule.family}: run it with another engine"
+            f"launch takes casts of {target.family}, the family of the device, and {rule} is of "
+            f"{rule.family}: run it with another engine"
         )
     shape = held_shape(program.plan.shape, rule.src)
     if tuple(x.shape) != shape:

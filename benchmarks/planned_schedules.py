@@ -43,6 +43,7 @@ from ascend_kernels.schedule.schedule_differences import PARTS, differences, has
 from benchmarks.measuring import Row, date_and_revision, markdown
 from benchmarks.upstream_kernels import DTYPES, Written, drawn_chain, written, written_body
 from pypto_cast.kernel.jit import Kernel
+from pypto_cast.options.releases import ReleaseName
 from pypto_cast.testing.possible import assert_possible
 from pypto_cast.testing.schedule_checks import synthetic_arrays
 from pypto_cast.upstream.wheel_compile import WheelError, compile_kernel
@@ -73,10 +74,12 @@ class Case:
     Attributes:
         group: "written" or "drawn".
         kernel: its file, with the tensors that it takes.
+        release: whose lists of AutoCast are followed.
     """
 
     group: str
     kernel: Written
+    release: ReleaseName = RELEASE
 
     @property
     def dims(self) -> int:
@@ -144,7 +147,7 @@ def judged(case: Case, dumps: Path, python: str | None) -> Result:
     kernel = runpy.run_path(str(file), run_name=name)[case.kernel.name]
     spills = other is not None and has_spill(other)
     try:
-        planned = planned_kernel(kernel, case.kernel, other)
+        planned = planned_kernel(kernel, case.kernel, other, case.release)
     except (PlanError, AttributeError, TypeError, ValueError) as error:  # of the tensor level too
         return Result(case=case, verdict=Verdict.REFUSED, why=_reason(error), spills=spills)
     parts = differences(planned, other) if other else ()
@@ -164,14 +167,16 @@ def _reason(error: BaseException) -> str:
     return re.sub(r"^\S+( leaf \d+)?: | at \S+:\d+( in \w+)?| \(\S+:\d+\)", "", text)[:200]
 
 
-def planned_kernel(kernel: Kernel, of: Written, other: Schedule | None) -> Schedule:
+def planned_kernel(
+    kernel: Kernel, of: Written, other: Schedule | None, release: ReleaseName = RELEASE
+) -> Schedule:
     """Plan a kernel as the wheel compiles it; with its schedule, for arrays that fit that."""
     given = (
         [pypto.tensor(list(shape), getattr(pypto, DTYPES[dtype])) for shape, dtype in of.tensors]
         if other is None
         else synthetic_arrays(other, kernel)
     )
-    with pypto.options(release=RELEASE, satmode="upstream", chip=CHIP):
+    with pypto.options(release=release, satmode="upstream", chip=CHIP):
         return kernel.schedule(*given)
 
 

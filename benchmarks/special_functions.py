@@ -38,7 +38,7 @@ Array = npt.NDArray[Any]
 BITS: Final = 200
 FUNCTIONS: Final[dict[str, Callable[[Any], Any]]] = {
     **{name: getattr(mpmath, name) for name in ("tanh", "sinh", "cosh", "sin", "cos", "tan")},
-    **{name: getattr(mpmath, name) for name in ("erf", "erfc")},
+    **{name: getattr(mpmath, name) for name in ("erf", "erfc", "expm1", "log1p")},
     **{name: getattr(mpmath, name) for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh")},
     "log2": lambda x: mpmath.log(x) / mpmath.log(2),
     "log10": lambda x: mpmath.log(x) / mpmath.log(10),
@@ -179,6 +179,7 @@ def rows(name: str, kind: str, operands: tuple[Array, ...], seed: int) -> list[s
 def main() -> None:
     """Print the table, or draw anew for some seconds and print how many results were looked at."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("only", nargs="*", choices=[[], *FUNCTIONS, *OF_TWO], help="all by default")
     parser.add_argument("--count", type=int, default=20000, help="drawn FP32 operands")
     parser.add_argument("--seed", default="1", help='a number, or "random"')
     parser.add_argument("--seconds", type=float, help="draw anew for so long")
@@ -190,12 +191,11 @@ def main() -> None:
         return
     print("| function | operands | magnitude | count | codes off at most | at | certain |")
     print("|---|---|---|---|---|---|---|")
-    for name in FUNCTIONS:
-        for kind, x in operands(given.count, seed).items():
-            print("\n".join(rows(name, kind, (x,), seed)), flush=True)
-    for name in OF_TWO:
-        for kind, both in pairs(given.count, seed).items():
-            print("\n".join(rows(name, kind, both, seed)), flush=True)
+    for name in given.only or (*FUNCTIONS, *OF_TWO):
+        of_one = {kind: (x,) for kind, x in operands(given.count, seed).items()}
+        drawn = of_one if name in FUNCTIONS else pairs(given.count, seed)
+        for kind, each in drawn.items():
+            print("\n".join(rows(name, kind, each, seed)), flush=True)
 
 
 def sampled(seed: int, seconds: float) -> int:

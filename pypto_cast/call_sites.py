@@ -14,11 +14,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-_HOUSE: Final = (f"{Path(__file__).resolve().parent}{os.sep}", contextlib.__file__)
 _ROOMS: Final = tuple(
     f"{Path(__file__).resolve().parents[1] / room}{os.sep}"
     for room in ("pypto_cast", "ascend_kernels", "simulator", "tiling")
 )
+_HOUSE: Final = (*_ROOMS, contextlib.__file__)
 Place = tuple[str, int]
 """A file and a line."""
 _PLACE: Final[ContextVar[Place | None]] = ContextVar("pypto_cast_place", default=None)

@@ -1,7 +1,7 @@
 """The reason for which a name is not here: upstream's part of that name, or the nearest name.
 
-A name of upstream's that is out of reach says so, with the reason; one that upstream has on the 950
-alone says that; any other name is taken for a typing error. Source: upstream pypto at 883e7dfb0,
+A name of upstream's that is out of reach says so, with the reason; one of another module says
+which; any other name is taken for a typing error. Source: upstream pypto at 883e7dfb0,
 `python/pypto/__init__.py` and the modules that it imports.
 """
 
@@ -15,7 +15,8 @@ from pypto_cast.unsupported import UPSTREAM
 
 _COMPILER: Final = "a part of upstream's compiler, none of which runs here"
 _MANY_DEVICES: Final = "memory shared by several devices, and one is simulated here"
-_ON_950: Final = "of the 950 alone; A2 and A3, whose operations are carried out here, lack it"
+_ON_950: Final = "of the 950 alone, and is not built here"
+_EXPERIMENTAL: Final = "in pypto.experimental, here too"
 _LOGS: Final = "of upstream's own log; warnings and errors here are Python's"
 _PAIRS: Final = (
     "an instruction on pairs of a number and the bits of an index, which no page of upstream's "
@@ -40,7 +41,11 @@ _OUT_OF_REACH: Final[Mapping[str, tuple[str, ...]]] = {
         *("shmem_get", "shmem_load", "shmem_put", "shmem_signal", "shmem_store", "shmem_view"),
         "shmem_wait_until",
     ),
-    _ON_950: (*("online_softmax", "online_softmax_update", "scaled_batchmatmul"),),
+    _ON_950: ("scaled_batchmatmul",),
+    _EXPERIMENTAL: (
+        *("gather_in_l1", "gather_in_ub", "get_operation_options", "online_softmax"),
+        *("online_softmax_update", "set_operation_options", "transposed_batchmatmul"),
+    ),
     _LOGS: (
         *("LogLevel", "check", "get_log_level", "internal_check", "internal_error", "log_debug"),
         *("log_error", "log_event", "log_fatal", "log_info", "log_warn", "logging"),
@@ -50,8 +55,6 @@ _OUT_OF_REACH: Final[Mapping[str, tuple[str, ...]]] = {
     _SECOND_LANGUAGE: ("pypto_pro",),
 }
 """Names of upstream's by the reason."""
-ON_950: Final = _OUT_OF_REACH[_ON_950]
-"""Operations that upstream has on the 950 alone."""
 _REASONS: Final = {name: why for why, names in _OUT_OF_REACH.items() for name in names}
 _LIKENESS: Final = 0.7
 """Of the letters of two names, as `difflib` counts them."""

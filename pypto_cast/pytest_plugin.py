@@ -115,6 +115,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         ("--pypto-cast", "have `import pypto` give pypto_cast"),
         ("--pypto-npu-on-cpu", "with --pypto-cast: have torch_npu and .npu() mean the CPU"),
         ("--pypto-replace-installed", "with --pypto-cast: hide a pypto that is installed"),
+        ("--pypto-strict", "with --pypto-cast: what upstream refuses is an error, not a warning"),
     ):
         group.addoption(name, action="store_true", help=text)
 
@@ -131,6 +132,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     if not chosen.pypto_cast:
         return
     _load("--pypto-cast")
+    from pypto_cast.options.context import options
     from pypto_cast.recording.tally import counting
     from pypto_cast.upstream.import_alias import InstalledPyptoError, as_pypto
     from pypto_cast.upstream.npu_requests import npu_requests
@@ -141,6 +143,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     except InstalledPyptoError as error:
         raise pytest.UsageError(f"--pypto-cast: {error}") from None
     until_the_end.enter_context(npu_requests(on_cpu=chosen.pypto_npu_on_cpu))
+    if chosen.pypto_strict:
+        until_the_end.enter_context(options(strict=True))
     early_config.stash[_TALLY] = until_the_end.enter_context(counting())
     early_config.add_cleanup(until_the_end.close)
 

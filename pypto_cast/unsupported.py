@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final, NoReturn, TypeVar
 
 from pypto_cast.call_sites import warn_caller
-from pypto_cast.error import FeError, error_of
+from pypto_cast.error import FeError, PyptoError, error_of
 
 _T = TypeVar("_T")
 
@@ -62,7 +62,11 @@ class UpstreamRefusalError(ValueError):
 
 
 def tolerate(
-    text: str, *, strict: bool, category: type[UpstreamRefusalWarning] = UpstreamRefusalWarning
+    text: str,
+    *,
+    strict: bool,
+    category: type[UpstreamRefusalWarning] = UpstreamRefusalWarning,
+    family: type[PyptoError] = FeError,
 ) -> None:
     """Warn the caller of code that upstream refuses, at a place of a kernel once in a run.
 
@@ -70,10 +74,11 @@ def tolerate(
         text: what upstream refuses, and what it takes instead.
         strict: raise instead.
         category: of the warning.
+        family: the class of upstream's error, of which that under `strict` is too.
 
     Raises:
         UpstreamRefusalError: under `strict`.
     """
     if strict:
-        raise UpstreamRefusalError(text)
+        raise error_of(family, UpstreamRefusalError, text)
     warn_caller(text, category, once=True)

@@ -32,7 +32,7 @@ from simulator.numbers.convert import (
     values_of,
 )
 from simulator.numbers.engines import Engine
-from simulator.numbers.formats import BF16, E2M1, E8M0, FP16, Codes, Format
+from simulator.numbers.formats import BF16, E2M1, E8M0, FP16, FP32, Codes, Format
 from simulator.numbers.rounding import RoundMode, boundary_codes
 
 _PIECE_ELEMS: Final = 1 << 15
@@ -362,8 +362,8 @@ def _unknown(text: str, word: str, known: Mapping[str, object]) -> str:
     return f"{text} {word!r}: it has {', '.join(known)}{meant}"
 
 
-def _nan_is_largest(codes: Codes, results: Codes) -> None:
-    results[unpack(codes, BF16).nan] = E2M1.max_code
+def _nan_is_largest(src: Format, codes: Codes, results: Codes) -> None:
+    results[unpack(codes, src).nan] = E2M1.max_code
 
 
 def _infinity_is_nan(codes: Codes, results: Codes) -> None:
@@ -382,7 +382,10 @@ def _corrections(src: Format, dst: Format, correct: Correct) -> Corrections:
 
 
 _CORRECTED: Final[Mapping[tuple[str, str], Corrections]] = {
-    (E2M1_NAN.name, "max"): _corrections(BF16, E2M1, _nan_is_largest),
+    (E2M1_NAN.name, "max"): _joined(
+        (_corrections(BF16, E2M1, functools.partial(_nan_is_largest, BF16)),),
+        _corrections(FP32, E2M1, functools.partial(_nan_is_largest, FP32)),  # of quant_mx
+    ),
     (E8M0_INFINITY.name, "nan"): _corrections(BF16, E8M0, _infinity_is_nan),
 }
 """By name and value, the conversions that come out differently than by default."""

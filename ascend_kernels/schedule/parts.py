@@ -153,9 +153,13 @@ class TileOperation(Part):
         saturate: True if a cast saturates; False keeps low bits.
         scalar: the number beside the tiles; None if there is none.
         scalar_first: True if the number is the first operand.
+        step: the distance of numbers that begin with the scalar.
+        numbers: those that a task gives, as the place of its tile decides them: of a triangle its
+            diagonal, of a range the place of its first element.
         axis: the axis of a reduction, an expansion, running sums or indices.
         axes: the two axes that a transposition exchanges.
-        function: the name of a comparison: "eq", "ne", "lt", "le", "gt", "ge".
+        function: the name of a comparison: "eq", "ne", "lt", "le", "gt", "ge"; of a triangle:
+            "triu", "tril"; or of running sums: "shifted".
         flag: the pipes and the event of a sync; None of other operations.
         latency: the cycles that upstream's scheduler counted.
         file, line: the place in the kernel's source; "" and 0 if a pass inserted the operation.
@@ -169,6 +173,8 @@ class TileOperation(Part):
     saturate: bool = True
     scalar: float | None = None
     scalar_first: bool = False
+    step: float | None = None
+    numbers: Scalars = ()
     axis: int = -1
     axes: tuple[int, ...] = ()
     function: str = ""

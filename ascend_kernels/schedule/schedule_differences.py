@@ -50,7 +50,9 @@ def leaf_in(task: Task, leaf: Leaf) -> Leaf:
         results = [known(x) for x in each.outputs[:1]]
         scratch = [replace(x, valid_shape=x.shape) for x in each.outputs[1:]]
         inputs = tuple(known(x) for x in each.inputs)
-        operations.append(replace(each, inputs=inputs, outputs=(*results, *scratch)))
+        numbers = tuple(map(extent, each.numbers))
+        found = replace(each, inputs=inputs, outputs=(*results, *scratch), numbers=numbers)
+        operations.append(found)
     buffers = tuple(replace(each, name="") for each in leaf.buffers)
     return replace(leaf, name="", operations=tuple(operations), buffers=buffers)
 

@@ -31,8 +31,9 @@ from ascend_kernels.schedule.scalars import Scalar, UnknownNumberError, Values, 
 from simulator.machine.isa import HardEvent, Pipe, PipeBarrier, SetFlag, WaitFlag
 from simulator.machine.memory import UB, SimulatorFault, UbRange
 from simulator.machine.tasks import TileInstruction, TileTask
-from simulator.machine.tile_core import TileBox, TileStep, taken_otherwise
-from simulator.machine.tile_opcodes import NO_FORMAT, NO_ROW, TILE_OPCODES, TileWork
+from simulator.machine.tile_core import taken_otherwise
+from simulator.machine.tile_opcodes import NO_FORMAT, NO_ROW, NUMBERED, TILE_OPCODES, TileWork
+from simulator.machine.tile_steps import TileBox, TileStep
 from simulator.numbers.convert import Conversion
 from simulator.numbers.formats import Format
 
@@ -382,7 +383,7 @@ class Lowering:
             if operation.flag is not None:
                 return _sync(operation)
             ends = operation.outputs[0], (*operation.inputs, operation.outputs[0])[0]
-            return _step(
+            step = _step(
                 operation,
                 self.isa,
                 tuple(tile(each, ends[0]) for each in operation.inputs),
@@ -391,6 +392,8 @@ class Lowering:
                     *(_scratch(tile(each, ends[1])) for each in operation.outputs[1:]),
                 ),
             )
+            numbers = tuple(evaluate(each, values) for each in operation.numbers)
+            return replace(step, numbers=numbers) if numbers else step
 
         program: list[TileInstruction] = []
         opcodes = {each.opcode for each in leaf.operations}
@@ -496,6 +499,8 @@ def not_executed(leaf: Leaf, isa: str) -> str:
             return f"{leaf.name} has {each.opcode} with the scalar {each.scalar:g}"
         if row is not None and row.has_scalar and each.scalar is None:
             return f"{leaf.name} has {each.opcode} with a number that the dump's JSON cannot hold"
+        if row is not None and len(each.numbers) != (row.work in NUMBERED):
+            return f"{leaf.name} has {each.opcode} with numbers {each.numbers} of its task"
         if each.opcode == "CAST" and each.inputs and each.outputs:
             pair = each.inputs[0].format, each.outputs[0].format
             if pair not in MATRIX[isa]:
@@ -557,6 +562,7 @@ def _step(
         outputs=outputs,
         scalar=operation.scalar if row.has_scalar else None,
         scalar_first=operation.scalar_first,
+        step=operation.step,
         function=operation.function,
         axis=operation.axis,
         axes=operation.axes,

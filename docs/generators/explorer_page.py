@@ -24,7 +24,7 @@ from pypto_cast.dialects.systems import DIALECTS
 from pypto_cast.dtypes.data_types import CastMode, DataType
 from simulator.numbers.convert import INF_NAN, Conversion
 from simulator.numbers.formats import FORMATS, FloatFormat, Format
-from simulator.numbers.literals import bits_text, range_text
+from simulator.numbers.literals import bits_text, number_of, short_text
 from simulator.numbers.native.format_tables import FORMAT_NUMBERS, MODE_NUMBERS, policy_bits
 from simulator.numbers.rounding import RoundMode
 from tiling.chips import CHIPS
@@ -41,13 +41,20 @@ def _step(conversion: Conversion) -> Step:
     ]
 
 
+def _range(fmt: Format) -> str:
+    if not isinstance(fmt, FloatFormat):
+        return f"{fmt.min} to {fmt.max}"
+    largest = short_text(str(number_of(fmt.max_code, fmt)))
+    return f"-{largest} to {largest}"
+
+
 def _format(fmt: Format) -> dict[str, Any]:
     """A format for the script: its widths by field, and its bits by code where these differ."""
     dtypes = [dtype.name for dtype in DataType if dtype.format is fmt]
     row: dict[str, Any] = {
         "name": fmt.name,
         "dtype": dtypes[0] if dtypes else None,
-        "range": range_text(fmt),
+        "range": _range(fmt),
         "bits": fmt.bits,
         "bytes": fmt.code_dtype.itemsize,
         "npy": fmt.dtype.str if fmt.dtype.names is None else fmt.code_dtype.str,

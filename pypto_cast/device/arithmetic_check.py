@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -10,17 +11,25 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ascend_kernels.checks.check_program import BINARY, SUM, UNARY, CheckProgram, arithmetic_name
+from ascend_kernels.checks.check_program import (
+    BINARY,
+    REPEAT_BYTES,
+    SUM,
+    UNARY,
+    CheckProgram,
+    arithmetic_name,
+)
 from pypto_cast.device.behaviour import Mask
 from pypto_cast.device.cases import RANDOM_CODES, all_codes_of_32_bits
-from pypto_cast.device.device_model import OPERATION_FACTS, SUBNORMALS, SUM_ORDER
+from pypto_cast.device.device_model import OPERATION_FACTS, SPECIALS, SUBNORMALS, SUM_ORDER
 from pypto_cast.device.facts import DeviceFact, Tally
+from pypto_cast.device.repetition import Layout, Observation, Places, observe
 from simulator.arithmetic import DEFAULT, EXACT, OPERATIONS, Enclosure, evaluate, reduce
 from simulator.arithmetic.total_order import codes_between
 from simulator.machine.memory import Bytes
 from simulator.numbers import float_environment
 from simulator.numbers.convert import values_of
-from simulator.numbers.formats import FP16, FP32, FloatFormat
+from simulator.numbers.formats import FP16, FP32, Codes, FloatFormat
 from simulator.numbers.rounding import boundary_codes
 from tiling.chips import Chip
 
@@ -28,8 +37,7 @@ CheckOnDevice = Callable[[CheckProgram], Bytes]
 """Runs a check's kernel; returns its output."""
 Values = npt.NDArray[Any]
 
-SPECIALS: Final = "special values of arithmetic"
-_FORMATS: Final = (FP32, FP16)
+CHECKED_FORMATS: Final = (FP32, FP16)
 _PASS_BYTES: Final = 1 << 15
 _SEED: Final = 20261123
 _SUMS: Final = 1 << 12
@@ -58,17 +66,40 @@ class ArithmeticCase:
     operands: tuple[Values, ...]
     is_whole: bool = False
 
+    @property
+    def lanes(self) -> int:
+        """Operands of one result: those of a sum fill 256 B."""
+        return REPEAT_BYTES * 8 // self.fmt.bits if self.instruction == SUM else 1
+
+    @property
+    def pass_elems(self) -> int:
+        """Operands that a core takes at once."""
+        return _PASS_BYTES * 8 // self.fmt.bits
+
+    def ordered(self, order: Places) -> ArithmeticCase:
+        """The same results in another order."""
+        rows = (x.reshape(-1, self.lanes)[order].reshape(-1) for x in self.operands)
+        return dataclasses.replace(self, operands=tuple(rows))
+
+    def layout(self, chip: Chip) -> Layout:
+        """The cores and positions of its results."""
+        count, elems = (x // self.lanes for x in (self.operands[0].size, self.pass_elems))
+        return Layout.of_passes(count, elems, min(-(-count // elems), chip.vector_cores))
+
 
 def arithmetic_cases(
-    *, exhaustive: bool = False, random_codes: int = RANDOM_CODES
+    *, exhaustive: bool = False, random_codes: int = RANDOM_CODES, only: str | None = None
 ) -> Iterator[ArithmeticCase]:
-    """Boundaries and random operands; of one operand in FP16, or exhaustively, all there are."""
-    random = np.random.default_rng(_SEED)
-    for fmt in _FORMATS:
+    """Boundaries and random operands; of one operand in FP16, or exhaustively, all there are.
+
+    The operands of an instruction are the same, whether it is asked for alone or with the others.
+    """
+    for fmt in CHECKED_FORMATS:
+        random = np.random.default_rng([_SEED, fmt.bits])
         edges = boundary_codes(fmt)
         words = random.bytes(2 * random_codes * fmt.code_dtype.itemsize)
         drawn = np.frombuffer(words, fmt.code_dtype).reshape(2, -1)
-        for name in UNARY:
+        for name in _asked(UNARY, only):
             if fmt.bits == 32 and exhaustive:
                 for codes in all_codes_of_32_bits():
                     yield _case(name, fmt, codes, is_whole=True)
@@ -80,16 +111,27 @@ def arithmetic_cases(
         one, other = (x.reshape(-1) for x in np.meshgrid(few, few))
         near = drawn[0] ^ (drawn[1] & fmt.code_dtype.type(0x1F))  # sums that cancel
         left, right = [one, drawn[0], drawn[0]], [other, drawn[1], near]
-        for name in BINARY:
+        for name in _asked(BINARY, only):
             yield _case(name, fmt, np.concatenate(left), np.concatenate(right))
-        lanes = 256 * 8 // fmt.bits
+        if not _asked((SUM,), only):
+            continue
+        lanes = REPEAT_BYTES * 8 // fmt.bits
         scales = random.integers(-8, 9, (_SUMS, lanes))
         terms = np.ldexp(random.uniform(-1, 1, (_SUMS, lanes)), scales).astype(fmt.dtype)
         yield ArithmeticCase(instruction=SUM, fmt=fmt, operands=(terms.reshape(-1),))
 
 
+def _asked(names: tuple[str, ...], only: str | None) -> tuple[str, ...]:
+    return tuple(name for name in names if only in (None, name))
+
+
+def facts_of_instruction(name: str) -> tuple[str, ...]:
+    """The facts that cases of an instruction tell."""
+    return (SUM_ORDER,) if name == SUM else (name, SUBNORMALS, SPECIALS)
+
+
 def check_arithmetic(
-    device: CheckOnDevice, cases: Iterator[ArithmeticCase], chip: Chip
+    device: CheckOnDevice, cases: Iterable[ArithmeticCase], chip: Chip
 ) -> tuple[DeviceFact, ...]:
     """Compare a device's arithmetic with this package's.
 
@@ -106,18 +148,24 @@ def check_arithmetic(
         name: _UlpTally(name=name, assumed=assumed_arithmetic(name)) for name in ARITHMETIC_FACTS
     }
     for case in cases:
-        measured = run_arithmetic(device, case, chip)
+        expected = _expected(case)
+        run = partial(_codes, device, case, chip)
+        seen = observe(run, case.layout(chip), expected.view(case.fmt.code_dtype))
         if case.instruction == SUM:
-            _judge_sums(case, measured, tallies[SUM_ORDER])
+            _judge_sums(case, expected, seen, tallies[SUM_ORDER])
         else:
-            _judge(case, measured, tallies)
+            _judge(case, expected, seen, tallies)
     return tuple(tally.judged() for tally in tallies.values())
+
+
+def _codes(device: CheckOnDevice, case: ArithmeticCase, chip: Chip, order: Places) -> Codes:
+    found: Codes = run_arithmetic(device, case.ordered(order), chip).view(case.fmt.code_dtype)
+    return found
 
 
 def run_arithmetic(device: CheckOnDevice, case: ArithmeticCase, chip: Chip) -> Values:
     """The device's results, one an element or one for 256 B of a sum."""
-    lanes = 256 * 8 // case.fmt.bits if case.instruction == SUM else 1
-    elems = _PASS_BYTES * 8 // case.fmt.bits
+    lanes, elems = case.lanes, case.pass_elems
     count = case.operands[0].size
     passes = -(-count // elems)
     padded = [np.resize(x, passes * elems).reshape(passes, elems) for x in case.operands]
@@ -157,16 +205,15 @@ class _UlpTally(Tally):
     is_whole: dict[str, bool] = field(default_factory=dict)
 
     def judged(self) -> DeviceFact:
-        found = ", ".join(f"{ulps} ulp in {fmt}" for fmt, ulps in self.ulps.items())
         exhausted = [fmt for fmt, is_whole in self.is_whole.items() if is_whole]
-        return self.fact(found, ulps=self.ulps, exhausted=exhausted)
+        return self.fact(ulps=self.ulps, exhausted=exhausted)
 
 
 def assumed_arithmetic(name: str) -> str:
     """The assumption of this package that a fact about arithmetic is beside."""
     if name in OPERATION_FACTS:
         row = OPERATIONS[OPERATION_FACTS[name]]
-        return ", ".join(f"{row.ulps(fmt, DEFAULT)} ulp in {fmt}" for fmt in _FORMATS)
+        return ", ".join(f"{row.ulps(fmt, DEFAULT)} ulp in {fmt}" for fmt in CHECKED_FORMATS)
     return {
         SUBNORMALS: "kept as operands and as results",
         SPECIALS: "as IEEE 754 has them",
@@ -177,11 +224,24 @@ def assumed_arithmetic(name: str) -> str:
 ARITHMETIC_FACTS: Final = (*OPERATION_FACTS, SUBNORMALS, SPECIALS, SUM_ORDER)
 
 
-def _judge(case: ArithmeticCase, measured: Values, tallies: dict[str, _UlpTally]) -> None:
-    row = OPERATIONS[OPERATION_FACTS[case.instruction]]
+def _expected(case: ArithmeticCase) -> Values:
+    """The exact results, rounded once; sums in the order that is assumed."""
+    if case.instruction == SUM:
+        terms = Enclosure(values=case.operands[0].reshape(-1, case.lanes))
+        sums = reduce(OPERATIONS["sum"], terms, case.fmt, axis=-1, trust=EXACT)
+        return np.ascontiguousarray(sums.values.reshape(-1))
     operands = [Enclosure(values=x) for x in case.operands]
-    expected = evaluate(row, operands, case.fmt, trust=EXACT).values
-    distance = _distance(case, expected, measured)
+    row = OPERATIONS[OPERATION_FACTS[case.instruction]]
+    return evaluate(row, operands, case.fmt, trust=EXACT).values
+
+
+def _judge(
+    case: ArithmeticCase, expected: Values, seen: Observation, tallies: dict[str, _UlpTally]
+) -> None:
+    row = OPERATIONS[OPERATION_FACTS[case.instruction]]
+    runs = [codes.view(case.fmt.dtype) for codes in seen.distinct]
+    distances = np.array([_distance(case, expected, measured) for measured in runs])
+    distance = distances.max(axis=0)
     bound = row.ulps(case.fmt, DEFAULT)
     is_special = np.isnan(expected)
     is_tiny = _is_subnormal(expected, case.fmt)
@@ -195,8 +255,8 @@ def _judge(case: ArithmeticCase, measured: Values, tallies: dict[str, _UlpTally]
         (case.instruction, ~is_special & ~is_tiny, bound),
     ):
         tally = tallies[name]
-        example = partial(_example, case, expected, measured)
-        tally.add(f"{case.instruction} {case.fmt}", here, distance > limit, example)
+        example = partial(_example, case, expected, runs, distances)
+        tally.add(f"{case.instruction} {case.fmt}", here, distance > limit, example, seen)
         if name == case.instruction:
             fmt = case.fmt.name
             most = int(distance[here].max(initial=0))
@@ -231,22 +291,19 @@ def _is_subnormal(values: Values, fmt: FloatFormat) -> Mask:
     return found
 
 
-def _judge_sums(case: ArithmeticCase, measured: Values, tally: Tally) -> None:
-    terms = case.operands[0].reshape(measured.size, -1)
-    expected = reduce(
-        OPERATIONS["sum"], Enclosure(values=terms), case.fmt, axis=-1, trust=EXACT
-    ).values.reshape(-1)
-    wrong = _codes_between(expected, measured, case.fmt) > 0
-    tally.tested += measured.size
-    if not wrong.any():
-        return
-    tally.by_pair[f"{SUM} {case.fmt}"] += int(np.count_nonzero(wrong))
-    for words, order in _ORDERS.items():
-        if (_codes_between(order(terms), measured, case.fmt) == 0).all():
-            tally.example = words
-    if not tally.example:
-        row = int(np.argmax(wrong))
-        tally.example = f"row {row}: {measured[row]!r}, assumed {expected[row]!r}"
+def _judge_sums(case: ArithmeticCase, expected: Values, seen: Observation, tally: Tally) -> None:
+    terms = case.operands[0].reshape(seen.codes.size, -1)
+    runs = [codes.view(case.fmt.dtype) for codes in seen.distinct]
+    wrong = np.array([_codes_between(expected, sums, case.fmt) > 0 for sums in runs])
+
+    def example(row: int) -> str:
+        for words, order in _ORDERS.items():
+            if (_codes_between(order(terms), runs[0], case.fmt) == 0).all():
+                return words
+        return f"row {row}: {runs[int(wrong[:, row].argmax())][row]!r}, assumed {expected[row]!r}"
+
+    everywhere = np.ones(expected.size, np.bool_)
+    tally.add(f"{SUM} {case.fmt}", everywhere, np.logical_or.reduce(wrong), example, seen)
 
 
 def _one_by_one(terms: Values) -> Values:
@@ -271,8 +328,15 @@ _ORDERS: Final[dict[str, Callable[[Values], Values]]] = {
 """Orders that are tried where sums differ."""
 
 
-def _example(case: ArithmeticCase, expected: Values, measured: Values, place: int) -> str:
+def _example(
+    case: ArithmeticCase,
+    expected: Values,
+    runs: list[Values],
+    distances: npt.NDArray[np.int64],
+    place: int,
+) -> str:
     digits = case.fmt.bits // 4
+    measured = runs[int(distances[:, place].argmax())]
     operands, result, assumed = (
         ", ".join(
             f"0x{int(x[place : place + 1].view(case.fmt.code_dtype)[0]):0{digits}X}" for x in group

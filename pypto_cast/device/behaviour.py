@@ -16,7 +16,7 @@ from ascend_kernels.matrix import MATRIX, CastControls, Resolution, resolve
 from ascend_kernels.program import conversions
 from simulator.numbers import float_environment
 from simulator.numbers.convert import Conversion, values_of
-from simulator.numbers.formats import BF16, FP16, INT4, Codes, Format, IntFormat
+from simulator.numbers.formats import BF16, FP16, Codes, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
 from tiling.chips import A2_A3
 
@@ -153,11 +153,13 @@ class Behaviour:
         name: what tables and files call it.
         assumed: what this package assumes.
         holds: which elements show it, if none before it in the table claims them; True for all.
+        is_rounding: it depends on every bit of a source, so that no one code stands for it.
     """
 
     name: str
     assumed: str
     holds: Callable[[CastElements], Mask | bool]
+    is_rounding: bool = False
 
 
 # In order: an element belongs to the first that holds.
@@ -228,24 +230,22 @@ BEHAVIOURS: Final = (
         holds=lambda e: e.subnormal_result,
     ),
     Behaviour(
-        name="INT4",
-        assumed="two in a byte, the first in the low nibble",
-        holds=lambda e: INT4 in (e.cast.src, e.cast.dst),
-    ),
-    Behaviour(
         name="INT32 to FP16 by the deq scale",
         assumed="one rounding to nearest even of the integer",
         holds=lambda e: any(c.is_scaled for c in e.cast.resolution.casts),
+        is_rounding=True,
     ),
     Behaviour(
         name="INT64 to FP32",
         assumed="one rounding, by the mode",
         holds=lambda e: e.cast.src.bits == 64 and e.cast.dst.bits == 32 and not e.is_to_int,
+        is_rounding=True,
     ),
     Behaviour(
         name="rounding",
         assumed="one rounding, by the mode",
         holds=lambda e: True,
+        is_rounding=True,
     ),
 )
 

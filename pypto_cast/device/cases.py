@@ -20,6 +20,7 @@ from simulator.numbers.rounding import boundary_codes
 from tiling.chips import Chip
 from tiling.grid import Shape
 from tiling.plan import plan
+from tiling.ub import padded_row_bytes
 
 RANDOM_CODES: Final = 1_000_000
 """Random codes of a source of more than 16 bits, for each cast."""
@@ -32,8 +33,26 @@ _SETTLING: Final[Mapping[Format, tuple[float, ...]]] = {
 _TILE: Final = 4096
 _PIECE: Final = 1 << 24
 _SEED: Final = 20261122
+NIBBLES: Final = "nibbles of INT4"
 PADDING: Final = "padding of rows"
 UB_LIMIT: Final = "UB at its limits"
+ROWS: Final = "many rows"
+STRIDES: Final = "strided copies of several blocks"
+MISALIGNED: Final = "GM addresses within a block"
+AXES: Final = "three and four axes"
+TAILS: Final = "tails of tiles"
+REPEATS: Final = "Cast by repeats"
+SHAPE_FACTS: Final[Mapping[str, str]] = {
+    PADDING: "rows that end within a block of 32 B change nothing beyond their end",
+    UB_LIMIT: "tiles up to the whole of UB, and those cut into passes, give the same codes",
+    ROWS: "tiles of 32 and of 255 rows give the same codes",
+    STRIDES: "tiles narrower than the tensor give the same codes",
+    MISALIGNED: "rows that begin in GM at no multiple of 32 B give the same codes",
+    AXES: "tiles of three and four axes give the same codes",
+    TAILS: "tails of tiles, such as 3 x 7, give the same codes",
+    REPEATS: "rows that lie differently far apart on both sides give the same codes",
+}
+"""The facts that shapes are about, and the assumption of each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +75,11 @@ class CheckCase:
         program = self.program
         return CheckedCast(resolution=program.resolution, inf_nan_mode=program.inf_nan_mode)
 
+    @property
+    def plain(self) -> CheckCase:
+        """The same codes along one axis: a difference that is there too is none of the shape."""
+        return _plain(self.cast, self.codes, self.program.chip)
+
 
 def cast_cases(
     chip: Chip, *, exhaustive: bool = False, random_codes: int = RANDOM_CODES
@@ -68,12 +92,23 @@ def cast_cases(
         random_codes: how many of them.
     """
     for cast in CASTS.values():
-        for codes in _pieces(cast.src, exhaustive, random_codes):
-            shape = (codes.size,)
-            program = _program(shape, _TILE, cast.resolution, chip, cast.inf_nan_mode)
-            yield CheckCase(program=program, codes=codes)
+        yield from code_cases(cast, chip, exhaustive=exhaustive, random_codes=random_codes)
     for rule in MATRIX[chip.isa].values():
-        yield from _shapes(rule, chip)
+        yield from shape_cases(rule, chip)
+
+
+def code_cases(
+    cast: CheckedCast, chip: Chip, *, exhaustive: bool, random_codes: int = RANDOM_CODES
+) -> Iterator[CheckCase]:
+    """The codes of a cast, in launches of one axis; arguments as of `cast_cases`."""
+    for codes in _pieces(cast.src, exhaustive, random_codes):
+        yield _plain(cast, codes, chip)
+
+
+def _plain(cast: CheckedCast, codes: Codes, chip: Chip) -> CheckCase:
+    tile = (min(_TILE, codes.size),)
+    program = _program((codes.size,), tile, cast.resolution, chip, cast.inf_nan_mode)
+    return CheckCase(program=program, codes=codes)
 
 
 def all_codes_of_32_bits() -> Iterator[Codes]:
@@ -103,26 +138,44 @@ def _sample(src: Format, random_codes: int) -> Codes:
     return even
 
 
-def _shapes(rule: CastRule, chip: Chip) -> Iterator[CheckCase]:
-    """Rows of every length up to two blocks; tiles that fill UB, and larger ones."""
+def shape_cases(rule: CastRule, chip: Chip) -> Iterator[CheckCase]:
+    """The shapes of a pair, two tiles at least: they lie on two cores."""
     resolution = resolve(rule.family, rule.src, rule.dst, rule.default)
-    least = 2 if min(rule.src.bits, rule.dst.bits) < 8 else 1
-    bits = rule.src.bits + rule.dst.bits
-    shapes = [((3, cols), cols, PADDING) for cols in range(least, 65, least)]
-    for ub_bytes in (chip.ub_safe_bytes, chip.ub_bytes - 256 * bits // 8, chip.ub_bytes):
-        cols = ub_bytes * 8 // (2 * bits) // 64 * 64
-        shapes += [((2, cols - less), cols - less, UB_LIMIT) for less in (0, 64)]
     codes = boundary_codes(rule.src)
-    for shape, tile, about in shapes:
-        count = math.prod(shape)
-        some = np.resize(codes[:: max(1, codes.size // count)], count)
-        program = _program(shape, tile, resolution, chip, True)
-        yield CheckCase(program=program, codes=some, about=about)
+    for about, shapes in _shapes(rule, chip).items():
+        for shape, tile in shapes:
+            count = math.prod(shape)
+            some = np.resize(codes[:: max(1, codes.size // count)], count)
+            program = _program(shape, tile, resolution, chip, True)
+            yield CheckCase(program=program, codes=some, about=about)
+
+
+def _shapes(rule: CastRule, chip: Chip) -> dict[str, list[tuple[Shape, Shape]]]:
+    """Tensors and their tiles, by the fact that they are about."""
+    least = 2 if min(rule.src.bits, rule.dst.bits) < 8 else 1
+    bits = (rule.src.bits, rule.dst.bits)
+    limits = [
+        ub_bytes * 8 // (2 * sum(bits)) // 64 * 64 - less
+        for ub_bytes in (chip.ub_safe_bytes, chip.ub_bytes - 32 * sum(bits), chip.ub_bytes)
+        for less in (0, 64)
+    ]
+    narrow, odd = 8 - least, 32 + least
+    row_bytes = sum(padded_row_bytes(narrow, each, chip) for each in bits)
+    tall = chip.ub_safe_bytes // (2 * row_bytes)
+    return {
+        PADDING: [((6, cols), (3, cols)) for cols in range(least, 65, least)],
+        UB_LIMIT: [((4, cols), (2, cols)) for cols in limits],
+        ROWS: [((64, 48), (32, 48)), ((510, 24), (255, 24))],
+        STRIDES: [((24, 192), (12, 64))],
+        MISALIGNED: [((24, 180), (12, 60)), ((9, 2 * odd), (3, odd))],
+        AXES: [((4, 6, 32), (2, 3, 16)), ((4, 4, 6, 32), (2, 2, 3, 16))],
+        TAILS: [((13, 16 + narrow), (5, 16)), ((7, 5, 32 + narrow), (2, 3, 32))],
+        REPEATS: [((2 * tall, 2 * narrow), (tall, narrow))],
+    }
 
 
 def _program(
-    shape: Shape, cols: int, resolution: Resolution, chip: Chip, inf_nan_mode: bool
+    shape: Shape, tile: Shape, resolution: Resolution, chip: Chip, inf_nan_mode: bool
 ) -> TileProgram:
-    tile = (*shape[:-1], min(cols, shape[-1]))
     tiles = plan(shape, tile, element_bits(resolution), chip)
     return lower(tiles, resolution, CastControls(inf_nan_mode=inf_nan_mode))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -12,36 +12,30 @@ import numpy.typing as npt
 from ascend_kernels.program import TileProgram
 from pypto_cast.device.arithmetic_check import (
     ARITHMETIC_FACTS,
-    CheckOnDevice,
-    arithmetic_cases,
     assumed_arithmetic,
-    check_arithmetic,
 )
 from pypto_cast.device.behaviour import BEHAVIOURS, CheckedCast, behaviours_of, is_negative
-from pypto_cast.device.cases import PADDING, UB_LIMIT, CheckCase
+from pypto_cast.device.cases import NIBBLES, SHAPE_FACTS, CheckCase
 from pypto_cast.device.core_state_check import (
     COPY_TAIL,
     COPY_TAIL_ASSUMED,
     CTRL_FACTS,
-    check_control,
-    check_copy_tails,
 )
-from pypto_cast.device.cycles_check import CYCLE_FACTS, assumed_cycles, check_cycles
-from pypto_cast.device.facts import Agreement, DeviceFact, Tally
+from pypto_cast.device.cycles_check import CYCLE_FACTS, assumed_cycles
+from pypto_cast.device.facts import Agreement, DeviceFact, Part, Tally
+from pypto_cast.device.repetition import Layout, Places, observe
 from simulator.machine.execute import execute
 from simulator.numbers import float_environment
 from simulator.numbers.convert import values_of
-from simulator.numbers.formats import Codes
-from tiling.chips import Chip
+from simulator.numbers.formats import INT4, Codes
 
-Part = Literal["cast", "arithmetic", "cycles"]
 CastOnDevice = Callable[[TileProgram, npt.NDArray[Any]], Codes]
 """Runs a program on values, 1-D; gives the destination's codes. The twin's `execute` is one."""
 
 _ASSUMED: Final = {
     **{behaviour.name: behaviour.assumed for behaviour in BEHAVIOURS},
-    PADDING: "rows that end within a block of 32 B change nothing beyond their end",
-    UB_LIMIT: "tiles up to the whole of UB, and those cut into passes, give the same codes",
+    NIBBLES: "two in a byte, the first in the low nibble",
+    **SHAPE_FACTS,
 }
 FACTS: Final[Mapping[Part, Mapping[str, str]]] = {
     "cast": {**_ASSUMED, **CTRL_FACTS, COPY_TAIL: COPY_TAIL_ASSUMED},
@@ -105,25 +99,6 @@ def check_casts(device: CastOnDevice, cases: Iterable[CheckCase]) -> tuple[Devic
     return tuple(tally.fact(results=tally.results) for tally in tallies.values())
 
 
-@float_environment.quiet()
-def check_instructions(
-    device: CheckOnDevice, part: Part, chip: Chip, *, exhaustive: bool = False
-) -> tuple[DeviceFact, ...]:
-    """Run the checks of a part that need kernels of their own.
-
-    Args:
-        device: runs a check's kernel.
-        part: of which the facts are.
-        chip: its own.
-        exhaustive: all operands of functions of one.
-    """
-    if part == "arithmetic":
-        return check_arithmetic(device, arithmetic_cases(exhaustive=exhaustive), chip)
-    if part == "cycles":
-        return check_cycles(device, chip)
-    return (*check_control(device, chip), check_copy_tails(device))
-
-
 def assumed_facts(part: Part, why: str = "not measured") -> tuple[DeviceFact, ...]:
     """The facts of a part as they are assumed, and why they are not measured."""
     return tuple(
@@ -136,22 +111,65 @@ def _compare(device: CastOnDevice, case: CheckCase, tallies: dict[str, _CastTall
     program, rule = case.program, case.program.resolution.rule
     values = values_of(case.codes, rule.src)
     expected = execute(program, values)
-    measured = device(program, values.reshape(program.plan.shape)).reshape(-1)
-    differs = measured != expected
-    cast = str(case.cast)
+    cast, run = str(case.cast), _runs(device, case, expected, tallies[NIBBLES])
+    seen = observe(run, Layout.of_plan(program.plan), expected)
+    if case.about is not None and any((codes != expected).any() for codes in seen.distinct):
+        alone = _runs(device, case.plain, expected, tallies[NIBBLES])(np.arange(expected.size))
+        is_value = alone == seen.codes  # as much as along one axis: no matter of the shape
+        expected = np.where(is_value, seen.codes, expected)
+    measured = seen.codes
+    differs = np.logical_or.reduce([codes != expected for codes in seen.distinct])
 
     def example(place: int) -> str:
-        found = [
-            f"0x{int(codes[place]):0{max(fmt.bits // 4, 1)}X}"
-            for codes, fmt in ((case.codes, rule.src), (measured, rule.dst), (expected, rule.dst))
-        ]
-        return f"{cast}: {found[0]} gives {found[1]}, assumed {found[2]}"
+        wrong = (codes for codes in seen.distinct if codes[place] != expected[place])
+        return _example(case, next(wrong), expected, place)
 
     if case.about is not None:
-        tallies[case.about].add(cast, np.ones_like(differs), differs, example)
+        tallies[case.about].add(cast, np.ones_like(differs), differs, example, seen)
         return
     behaviours = behaviours_of(case.cast, case.codes, expected)
     for place in np.unique(behaviours):
         tally, here = tallies[BEHAVIOURS[place].name], behaviours == place
-        tally.add(cast, here, differs, example)
+        tally.add(cast, here, differs, example, seen)
         tally.note_codes(case.cast, case.codes[here], measured[here], differs[here])
+
+
+def _runs(
+    device: CastOnDevice, case: CheckCase, expected: Codes, tally: Tally
+) -> Callable[[Places], Codes]:
+    """Runs of a case by the order of its elements, with nibbles in the order that is assumed.
+
+    An exchange of two elements that share a byte looks like wrong results of both. It is one if
+    exchanging all of them back leaves fewer wrong; then it is counted, and exchanged back.
+    """
+    program, rule = case.program, case.program.resolution.rule
+    values = values_of(case.codes, rule.src)
+
+    def run(order: Places) -> Codes:
+        return device(program, values[order].reshape(program.plan.shape)).reshape(-1)
+
+    if INT4 not in (rule.src, rule.dst):
+        return run
+    found = run(np.arange(values.size))
+    wrong = found != expected
+    is_exchanged = (_exchanged(found) != expected).sum() < wrong.sum()
+    tally.add(
+        str(case.cast),
+        np.ones_like(wrong),
+        wrong if is_exchanged else np.zeros_like(wrong),
+        lambda place: f"the first in the high nibble; {_example(case, found, expected, place)}",
+    )
+    return (lambda order: _exchanged(run(order))) if is_exchanged else run
+
+
+def _exchanged(codes: Codes) -> Codes:
+    return codes.reshape(-1, 2)[:, ::-1].reshape(-1)
+
+
+def _example(case: CheckCase, measured: Codes, expected: Codes, place: int) -> str:
+    src, dst = case.cast.src, case.cast.dst
+    found = [
+        f"0x{int(codes[place]):0{max(fmt.bits // 4, 1)}X}"
+        for codes, fmt in ((case.codes, src), (measured, dst), (expected, dst))
+    ]
+    return f"{case.cast}: {found[0]} gives {found[1]}, assumed {found[2]}"

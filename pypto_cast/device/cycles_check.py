@@ -8,8 +8,9 @@ again: what is measured is L2, not the memory behind it.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -22,7 +23,9 @@ from ascend_kernels.checks.check_program import (
 )
 from ascend_kernels.matrix import MATRIX, CastRule
 from pypto_cast.device.arithmetic_check import CheckOnDevice
+from pypto_cast.device.device_model import CLOCK
 from pypto_cast.device.facts import DeviceFact, Tally
+from pypto_cast.device.repetition import Stability, core_words
 from tiling.chips import A2_A3, Chip
 from tiling.cost import COST_SETS, STARTUP_RULE
 
@@ -35,6 +38,13 @@ TIMES: Final = 200
 CASTS: Final = "cycles of Cast"
 COPIES: Final = "cycles of copies"
 SYNCHRONIZATION: Final = "cycles of a barrier, a flag, an empty pass"
+CLOCK_ASSUMED: Final = "50 MHz by the host's clock, and as fast on every core"
+CLOCK_TIMES: Final = 20_000_000
+"""Barriers between two looks at both clocks; twice as many for the other end of the line."""
+_LOOKS: Final = 3
+_NOISE: Final = 1.1
+"""A measurement may be so many times another one, beside two ticks."""
+_CLOCK_SLACK: Final = 1.25
 _SLACK: Final = 1.1
 """A figure may lie so far outside of the cost sets and still be as assumed."""
 _FIGURES: Final = {
@@ -47,7 +57,7 @@ _FIGURES: Final = {
     ),
     SYNCHRONIZATION: ("barrier_cycles", "flag_cycles"),
 }
-CYCLE_FACTS: Final = tuple(_FIGURES)
+CYCLE_FACTS: Final = (CLOCK, *_FIGURES)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -57,15 +67,19 @@ class _Clock:
     Attributes:
         device: runs a kernel.
         chip: whose clock the cores have.
+        now: the host's clock, in seconds.
         looks: measurements so far.
+        varying: those that the device did not repeat, as a fact has them.
     """
 
     device: CheckOnDevice
     chip: Chip
+    now: Callable[[], float] = time.perf_counter
     looks: int = 0
+    varying: dict[str, str] = field(default_factory=dict)
 
     def cycles(self, kernel: str, *, cores: int = 1, size_bytes: int = 0, **tiling: int) -> float:
-        """Cycles of one action, on the slowest core.
+        """Cycles of one action, on the slowest core, as a median of three looks.
 
         Args:
             kernel: of the action.
@@ -73,7 +87,19 @@ class _Clock:
             size_bytes: what each copies.
             tiling: what the kernel is told.
         """
-        self.looks += 1
+        looks = [
+            int(self.ticks(kernel, cores=cores, size_bytes=size_bytes, **tiling).max())
+            for _ in range(_LOOKS)
+        ]
+        self.looks += _LOOKS
+        if max(looks) > min(looks) * _NOISE + 2:
+            self.varying[kernel] = f"{Stability.UNSTABLE.value}: {min(looks)} to {max(looks)} ticks"
+        return statistics.median(looks) * self.chip.clock_hz / TICKS_PER_SECOND / TIMES
+
+    def ticks(
+        self, kernel: str, *, cores: int = 1, size_bytes: int = 0, **tiling: int
+    ) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+        """Ticks of each core for all its actions, of one look; arguments as of `cycles`."""
         writes = kernel == "clock_write"
         program = CheckProgram(
             kernel=kernel,
@@ -83,30 +109,72 @@ class _Clock:
             tiling={"times": TIMES, "ub_bytes": RESULT_BYTES, **tiling},
         )
         answers = self.device(program)[: cores * RESULT_BYTES].view(np.uint64)
-        ticks = int(answers[:: RESULT_BYTES // 8].max())
-        return ticks * self.chip.clock_hz / TICKS_PER_SECOND / TIMES
+        return answers[:: RESULT_BYTES // 8]
 
 
-def check_cycles(device: CheckOnDevice, chip: Chip) -> tuple[DeviceFact, ...]:
+def check_cycles(
+    device: CheckOnDevice,
+    chip: Chip,
+    facts: Iterable[str] = CYCLE_FACTS,
+    now: Callable[[], float] = time.perf_counter,
+) -> tuple[DeviceFact, ...]:
     """Measure a device and compare the figures with the cost sets.
 
     Args:
         device: runs a kernel.
         chip: its cores, UB and clock.
+        facts: which are measured.
+        now: the host's clock, in seconds.
 
     Returns:
         A fact for each group of figures; what lies outside of all cost sets differs.
     """
-    clock = _Clock(device=device, chip=chip)
+    clock = _Clock(device=device, chip=chip, now=now)
     empty = clock.cycles("clock_nothing")
     barrier = max(0.0, clock.cycles("clock_barrier") - empty)
-    flag = max(0.0, clock.cycles("clock_flag") - empty) / 2
-    facts = [_fact(SYNCHRONIZATION, clock.looks, (barrier, flag), f"an empty pass {empty:.1f}")]
-    for name, measure in ((CASTS, _casts), (COPIES, _copies)):
-        before = clock.looks
-        figures, words = measure(clock, empty, barrier)
-        facts.append(_fact(name, clock.looks - before, figures, words))
-    return tuple(facts)
+    found = []
+    for name in facts:
+        clock.looks, clock.varying = 0, {}
+        if name == CLOCK:
+            found.append(_check_clock(clock))
+            continue
+        figures, words = _MEASURES[name](clock, empty, barrier)
+        found.append(_fact(name, clock, figures, words))
+    return tuple(found)
+
+
+def _check_clock(clock: _Clock) -> DeviceFact:
+    """Compare the device's clock with the host's, and the clocks of all cores with each other."""
+    tally = Tally(name=CLOCK, assumed=CLOCK_ASSUMED)
+    rates = []
+    for _ in range(_LOOKS):
+        ends = []
+        for times in (CLOCK_TIMES, 2 * CLOCK_TIMES):
+            before = clock.now()
+            ticks = clock.ticks("clock_barrier", times=times)
+            ends.append((clock.now() - before, float(ticks.astype(np.int64)[0])))
+        (short, few), (long, many) = ends
+        rates.append((many - few) / max(long - short, 1e-9))
+    rate = statistics.median(rates)
+    if max(rates) > min(rates) * _CLOCK_SLACK:
+        tally.vary(
+            "MHz", f"{Stability.UNSTABLE.value}: {min(rates) / 1e6:.3g} to {max(rates) / 1e6:.3g}"
+        )
+    wrong = np.array([not 1 / _CLOCK_SLACK <= rate / TICKS_PER_SECOND <= _CLOCK_SLACK])
+    tally.add("MHz", np.ones(1, np.bool_), wrong, lambda _: "")
+    cores = clock.ticks("clock_barrier", cores=clock.chip.vector_cores).astype(np.int64)
+    usual = float(np.median(cores))
+    odd = np.abs(cores - usual) > usual * (_CLOCK_SLACK - 1) + 2
+    tally.add("cores", np.ones_like(odd), odd, lambda core: f"core {core}: {cores[core]} ticks")
+    tally.vary("cores", core_words(np.flatnonzero(odd)))
+    return tally.fact(f"{rate / 1e6:.4g} MHz")
+
+
+def _synchronization(clock: _Clock, empty: float, barrier: float) -> tuple[Sequence[float], str]:
+    # Two flags each way: set and waited for, so that none is set again before it was waited for.
+    flag = max(0.0, clock.cycles("clock_flag") - empty) / 4
+    barrier = max(0.0, clock.cycles("clock_barrier") - empty)
+    return (barrier, flag), f"an empty pass {empty:.1f}"
 
 
 def _casts(clock: _Clock, empty: float, barrier: float) -> tuple[Sequence[float], str]:
@@ -176,11 +244,15 @@ def _line(x: Sequence[int], y: Sequence[float]) -> tuple[float, float]:
     return float(intercept), float(slope)
 
 
-def _fact(name: str, looks: int, figures: Iterable[float], words: str) -> DeviceFact:
+_MEASURES: Final = {SYNCHRONIZATION: _synchronization, CASTS: _casts, COPIES: _copies}
+
+
+def _fact(name: str, clock: _Clock, figures: Iterable[float], words: str) -> DeviceFact:
     found = dict(zip(_FIGURES[name], figures, strict=True))
     outside = [figure for figure, value in found.items() if not _is_assumed(figure, value)]
     shown = ", ".join(f"{figure} {value:.4g}" for figure, value in found.items())
-    tally = Tally(name=name, assumed=assumed_cycles(name), tested=looks)
+    tally = Tally(name=name, assumed=assumed_cycles(name), tested=clock.looks)
+    tally.varying.update(clock.varying)
     tally.by_pair.update(dict.fromkeys(outside, 1))
     kept = {figure: x for figure, x in found.items() if x > 0 or figure.endswith("_cycles")}
     return tally.fact(shown, words, figures=kept)
@@ -198,6 +270,8 @@ def _is_assumed(figure: str, value: float) -> bool:
 
 def assumed_cycles(name: str) -> str:
     """The figures of the cost sets, from the least to the greatest."""
+    if name == CLOCK:
+        return CLOCK_ASSUMED
     return ", ".join(
         f"{figure} {least:g} to {most:g}"
         for figure in _FIGURES[name]

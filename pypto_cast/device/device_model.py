@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from pypto_cast.call_sites import warn_caller
 from pypto_cast.device.behaviour import BEHAVIOURS, CASTS, CheckedCast, behaviours_of, is_negative
-from pypto_cast.device.facts import Agreement, DeviceFacts, facts_of
+from pypto_cast.device.cases import NIBBLES, SHAPE_FACTS
+from pypto_cast.device.facts import Agreement, DeviceFact, DeviceFacts, facts_of
 from simulator.arithmetic import OPERATIONS
 from simulator.arithmetic.trust import (
     ASSUME_GRADUAL_CASTS,
@@ -36,6 +37,8 @@ from tiling.input_files import document_bytes
 
 _PIECE_ELEMS: Final = 1 << 15
 _PLACES: Final = MappingProxyType({behaviour.name: n for n, behaviour in enumerate(BEHAVIOURS)})
+CLOCK: Final = "system clock"
+"""The fact that all cycles rest on."""
 OPERATION_FACTS: Final = MappingProxyType(
     {
         "vadd": "add",
@@ -51,6 +54,11 @@ OPERATION_FACTS: Final = MappingProxyType(
 """The operation whose error each fact about an instruction tells."""
 SUBNORMALS: Final = "subnormals in arithmetic"
 SUM_ORDER: Final = "order of vcadd"
+SPECIALS: Final = "special values of arithmetic"
+CAST_RESULT_FACTS: Final = (*_PLACES, NIBBLES, *SHAPE_FACTS)
+"""The facts that a cast's results rest on."""
+RESULT_FACTS: Final = (*CAST_RESULT_FACTS, *OPERATION_FACTS, SUBNORMALS, SPECIALS, SUM_ORDER)
+"""The facts that results rest on in which there is arithmetic."""
 ASSUMPTION_FACTS: Final = MappingProxyType(
     {
         ASSUME_RNE: ("vadd", "vsub", "vmul"),
@@ -100,7 +108,12 @@ class DeviceModel:
         return model_from, (self.facts,)
 
     def __str__(self) -> str:
-        return self.facts.standing
+        return self.facts.standing(RESULT_FACTS)
+
+    @property
+    def cast_standing(self) -> str:
+        """The standing of a result of casts alone."""
+        return self.facts.standing(CAST_RESULT_FACTS)
 
     def chip_for(self, asked: str | None) -> str:
         """The chip to plan for: the measured one.
@@ -149,6 +162,8 @@ class DeviceModel:
             if operation is None:
                 continue
             for name, ulps in fact.ulps.items():
+                if f"{fact.name} {name}" in fact.varying:
+                    continue
                 fmt = FORMATS[name]
                 assert isinstance(fmt, FloatFormat)
                 bound = OPERATIONS[operation].ulps(fmt, DEFAULT)
@@ -168,15 +183,15 @@ def model_from(facts: DeviceFacts) -> DeviceModel:
         ValueError: figures that no cost set has.
     """
     rules: dict[Conversion, tuple[CheckedCast, list[_Rule]]] = {}
-    unfollowed = []
+    unfollowed: list[str] = []
     for fact in facts.facts:
         place = _PLACES.get(fact.name)
         if place is None:
+            unfollowed += _unfollowed(fact, facts)
             continue
-        for name in fact.by_pair:
-            cast, codes = CASTS.get(name), fact.results.get(name, {})
-            known = {sign: code for sign, code in codes.items() if code is not None}
-            if cast is None or len(cast.conversions) > 1 or not known or len(known) < len(codes):
+        for name in sorted({*fact.by_pair, *fact.varying}):
+            cast, known = CASTS.get(name), _known_codes(fact, name)
+            if cast is None or len(cast.conversions) > 1 or known is None:
                 unfollowed.append(f"{fact.name}: {name}")
             if cast is not None and len(cast.conversions) == 1 and known:
                 rules.setdefault(cast.conversions[0], (cast, []))[1].append((place, known))
@@ -192,6 +207,36 @@ def model_from(facts: DeviceFacts) -> DeviceModel:
     )
 
 
+def _known_codes(fact: DeviceFact, name: str) -> dict[str, int] | None:
+    """The code that a cast gives for each sign where it differs; None if there is not one for each.
+
+    One that the device does not repeat is none.
+    """
+    codes = fact.results.get(name, {})
+    known = {sign: code for sign, code in codes.items() if code is not None}
+    is_one = known and len(known) == len(codes) and name not in fact.varying
+    return known if is_one and not BEHAVIOURS[_PLACES[fact.name]].is_rounding else None
+
+
+def _unfollowed(fact: DeviceFact, facts: DeviceFacts) -> Iterator[str]:
+    """The pairs of a fact about something else than codes that are not followed.
+
+    Bounds of errors and figures are followed; an order of sums and subnormal numbers are, as they
+    are not assumed any more. What the device does not repeat is not followed.
+    """
+    if fact.name in (SUBNORMALS, SUM_ORDER):
+        return
+    pairs = {*fact.by_pair, *fact.varying}
+    if fact.name in OPERATION_FACTS or (fact.figures and _clock_holds(facts)):
+        pairs = {*fact.varying}
+    for pair in sorted(pairs):
+        yield f"{fact.name}: {pair}"
+
+
+def _clock_holds(facts: DeviceFacts) -> bool:
+    return all(fact.verdict is not Agreement.DIFFERS for fact in facts.facts if fact.name == CLOCK)
+
+
 def model_of_file(path: Path) -> DeviceModel:
     """Read a facts file and follow it; see `read_facts` and `model_from`.
 
@@ -200,9 +245,15 @@ def model_of_file(path: Path) -> DeviceModel:
     """
     followed = _followed(path, document_bytes(path))
     if followed.unfollowed:
-        first, *more = followed.unfollowed
-        others = f" and {len(more)} more" if more else ""
-        text = f"{path}: the simulator does not follow the device in {first}{others}"
+        by_fact: dict[str, list[str]] = {}
+        for line in followed.unfollowed:
+            fact, _, pair = line.partition(": ")
+            by_fact.setdefault(fact, []).append(pair)
+        words = "; ".join(
+            f"{fact} ({pairs[0]}{f' and {len(pairs) - 1} more' if pairs[1:] else ''})"
+            for fact, pairs in by_fact.items()
+        )
+        text = f"{path}: the simulator does not follow the device in {words}"
         warn_caller(text, DeviceFactsWarning)
     return followed
 
@@ -221,6 +272,7 @@ def cost_document(facts: DeviceFacts) -> dict[str, Any]:
     figures: dict[str, float] = {
         name: bool(x) if name == STARTUP_RULE else x
         for fact in facts.facts
+        if not fact.varying and _clock_holds(facts)
         for name, x in fact.figures.items()
     }
     if not figures:

@@ -8,25 +8,28 @@ import enum
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
 
 from pypto_cast.device.behaviour import CASTS, Mask
+from pypto_cast.device.repetition import Observation, Stability
 from pypto_cast.report.report import Column, Fact, Report, Table, plain
 from pypto_cast.report.text_format import printable, written
 from simulator.numbers.formats import FORMATS
 from tiling.input_files import document_bytes
 
+Part = Literal["cast", "arithmetic", "cycles"]
+PARTS: Final[tuple[Part, ...]] = get_args(Part)
 FORMAT: Final = "pypto-cast device facts"
-VERSION: Final = 2
+VERSION: Final = 3
 _ASSUMED: Final = {"name": "fact", "assumed": "assumed"}
 _MEASURED: Final = {
     **_ASSUMED,
-    **{name: name for name in ("measured", "verdict", "tested", "touched")},
+    **{name: name for name in ("measured", "verdict", "stability", "tested", "touched")},
 }
 """Columns of a table, and their headings."""
 _MINOR: Final = ("assumed", "tested")
@@ -60,6 +63,11 @@ class DeviceFact:
         touched: those of them that differ from this package's.
         by_pair: of those, how many each cast has, such as "FP32 -> FP16 CAST_ODD", or each
             instruction or figure.
+        example: the first of them, in words.
+        stability: whether the device repeats its results; the worst of `varying`.
+        varying: the casts, instructions or figures whose results it does not repeat, or not on
+            every core and at every position: on what they depend.
+        left: cases about it that have not run, or could not.
         results: for a cast that differs, by the sign of the sources for which it does: "negative",
             "positive": the one code that the device gave for all of them, or None for several.
         ulps: by format, the farthest that results were from the exact ones rounded once, in codes.
@@ -74,14 +82,64 @@ class DeviceFact:
     tested: int = 0
     touched: int = 0
     by_pair: dict[str, int] = dataclasses.field(default_factory=dict)
+    example: str = ""
+    stability: str = Stability.STABLE.value
+    varying: dict[str, str] = dataclasses.field(default_factory=dict)
+    left: int = 0
     results: dict[str, dict[str, int | None]] = dataclasses.field(default_factory=dict)
     ulps: dict[str, int] = dataclasses.field(default_factory=dict)
     exhausted: list[str] = dataclasses.field(default_factory=list)
     figures: dict[str, float] = dataclasses.field(default_factory=dict)
 
+    @property
+    def is_whole(self) -> bool:
+        """True if every case about it has run."""
+        return not self.left and self.verdict is not Agreement.NOT_MEASURED
+
     def document(self) -> dict[str, object]:
         """The fact as a JSON object."""
         return {**dataclasses.asdict(self), "verdict": self.verdict.value}
+
+    def merged(self, other: DeviceFact) -> DeviceFact:
+        """The fact with the findings of another case about it, which came after."""
+        if not other.tested:
+            return self
+        if not self.tested:
+            return other
+        by_pair = dict(sorted((Counter(self.by_pair) + Counter(other.by_pair)).items()))
+        tested, touched = self.tested + other.tested, sum(by_pair.values())
+        example = self.example or other.example
+        ulps = dict(self.ulps)
+        for fmt, most in other.ulps.items():
+            ulps[fmt] = max(ulps.get(fmt, 0), most)
+        varying = dict(self.varying)
+        for pair, words in other.varying.items():
+            varying[pair] = Stability.worst([varying.get(pair, words), words])
+        return DeviceFact(
+            name=self.name,
+            assumed=self.assumed,
+            measured=_measured((), ulps, example),
+            verdict=Agreement.of(tested, touched),
+            tested=tested,
+            touched=touched,
+            by_pair=by_pair,
+            example=example,
+            stability=_worst(varying),
+            varying=varying,
+            results={**self.results, **other.results},
+            ulps=ulps,
+            exhausted=[*self.exhausted, *other.exhausted],
+            figures={**self.figures, **other.figures},
+        )
+
+
+def _measured(words: Iterable[str], ulps: dict[str, int], example: str) -> str:
+    far = ", ".join(f"{most} ulp in {fmt}" for fmt, most in ulps.items())
+    return "; ".join(filter(None, (*words, far, example))) or "as assumed"
+
+
+def _worst(varying: dict[str, str]) -> str:
+    return Stability.of(Stability.worst(list(varying.values()))).value
 
 
 @dataclass(slots=True, kw_only=True)
@@ -94,6 +152,7 @@ class Tally:
         tested: results that were compared.
         by_pair: how many differ, as in the fact.
         example: the first of them in words.
+        varying: results that the device does not repeat, as in the fact.
     """
 
     name: str
@@ -101,8 +160,22 @@ class Tally:
     tested: int = 0
     by_pair: Counter[str] = dataclasses.field(default_factory=Counter)
     example: str = ""
+    varying: dict[str, str] = dataclasses.field(default_factory=dict)
 
-    def add(self, pair: str, here: Mask, differs: Mask, example: Callable[[int], str]) -> None:
+    def vary(self, pair: str, words: str) -> None:
+        """Note the stability of the results of a pair, in words."""
+        worst = Stability.worst([self.varying.get(pair, words), words])
+        if worst != Stability.STABLE.value:
+            self.varying[pair] = worst
+
+    def add(
+        self,
+        pair: str,
+        here: Mask,
+        differs: Mask,
+        example: Callable[[int], str],
+        seen: Observation | None = None,
+    ) -> None:
         """Count results.
 
         Args:
@@ -110,9 +183,12 @@ class Tally:
             here: the results that are about this fact, 1-D.
             differs: those that are not as assumed, as many.
             example: the words for one of them, by its place.
+            seen: all runs of the results.
         """
         wrong = np.flatnonzero(here & differs)
         self.tested += int(np.count_nonzero(here))
+        if seen is not None:
+            self.vary(pair, seen.stability(here))
         if wrong.size:
             self.by_pair[pair] += wrong.size
             self.example = self.example or example(int(wrong[0]))
@@ -120,7 +196,7 @@ class Tally:
     def fact(self, *measured: str, **details: Any) -> DeviceFact:
         """The fact, with further words and details; it differs if any result is touched."""
         touched = sum(self.by_pair.values())
-        words = "; ".join(filter(None, (*measured, self.example))) or "as assumed"
+        words = _measured(measured, details.get("ulps", {}), self.example)
         return DeviceFact(
             name=self.name,
             assumed=self.assumed,
@@ -129,6 +205,9 @@ class Tally:
             tested=self.tested,
             touched=touched,
             by_pair=dict(self.by_pair),
+            example=self.example,
+            stability=_worst(self.varying),
+            varying=dict(self.varying),
             **details,
         )
 
@@ -157,16 +236,54 @@ class DeviceDescription:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CheckRun:
+    """The progress of a check.
+
+    Attributes:
+        parts: that it is to measure.
+        exhaustive: all codes of 32-bit sources.
+        random_codes: of larger sources, where it is not.
+        steps: how many there are.
+        done: those that are measured, in the order of the check.
+        failed: those that were begun and could not be measured, and why.
+    """
+
+    parts: list[str]
+    exhaustive: bool
+    random_codes: int
+    steps: int
+    done: list[str] = dataclasses.field(default_factory=list)
+    failed: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def is_whole(self) -> bool:
+        return len(self.done) == self.steps
+
+    def __str__(self) -> str:
+        if self.is_whole:
+            return f"all {self.steps} steps are measured"
+        failed = f", {len(self.failed)} could not be" if self.failed else ""
+        return f"{len(self.done)} of {self.steps} steps are measured{failed}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceFacts:
-    """The facts of one device."""
+    """The facts of one device, and how far the check is that measured them, if that is known."""
 
     device: DeviceDescription
     facts: tuple[DeviceFact, ...]
+    run: CheckRun | None = None
 
-    @property
-    def standing(self) -> str:
-        """The standing of results that rest on these facts, with chip and date."""
-        return f"measured on {self.device.chip}, {self.device.date}"
+    def standing(self, names: Collection[str]) -> str:
+        """The standing of results that rest on some facts, with chip and date.
+
+        They are measured if every one of the facts is in the file, with all its cases.
+        """
+        whole = {fact.name for fact in self.facts if fact.is_whole}.intersection(names)
+        where = f"on {self.device.chip}, {self.device.date}"
+        if len(whole) == len(names):
+            return f"measured {where}"
+        return f"measured in part {where}: {len(whole)} of {len(names)} facts"
 
     @property
     def differ(self) -> bool:
@@ -177,7 +294,8 @@ class DeviceFacts:
         """Everything as a JSON object."""
         facts = [fact.document() for fact in self.facts]
         device = dataclasses.asdict(self.device)
-        return {"format": FORMAT, "version": VERSION, "device": device, "facts": facts}
+        run = self.run and dataclasses.asdict(self.run)
+        return {"format": FORMAT, "version": VERSION, "device": device, "run": run, "facts": facts}
 
     def to_json(self) -> bytes:
         """The content of a facts file."""
@@ -188,6 +306,7 @@ def facts_report(
     facts: Iterable[DeviceFact],
     device: DeviceDescription | None = None,
     outputs: Sequence[object] = (),
+    run: CheckRun | None = None,
 ) -> Report:
     """A row for each fact, and below the device on which they were measured.
 
@@ -197,13 +316,17 @@ def facts_report(
         facts: in their order.
         device: None: the facts are assumed.
         outputs: files that were written.
+        run: how far the check is.
     """
     people = _ASSUMED
     known: tuple[Fact, ...] = ()
     about = "no device was measured"
     if device is not None:
         people = _MEASURED
-        known = plain(format=FORMAT, version=VERSION, device=dataclasses.asdict(device))
+        progress = run and dataclasses.asdict(run)
+        known = plain(
+            format=FORMAT, version=VERSION, device=dataclasses.asdict(device), run=progress
+        )
         about = (
             f"measured on {device.chip}, {device.date}: CANN {device.cann}, driver "
             f"{device.driver}, torch_npu {device.torch_npu}, library {device.library_sha256[:12]}"
@@ -222,7 +345,7 @@ def facts_report(
         title="",
         facts=known,
         tables=(table,),
-        notes=(printable(about), *written(outputs)),
+        notes=(printable(about), *([printable(str(run))] if run else []), *written(outputs)),
     )
 
 
@@ -270,7 +393,30 @@ def facts_of(path: Path, content: bytes) -> DeviceFacts:
     facts = tuple(_checked_fact(path, one) for one in found)
     if len({fact.name for fact in facts}) < len(facts):
         raise ValueError(f"{path} has a fact twice")
-    return DeviceFacts(device=DeviceDescription(**device), facts=facts)
+    run = _checked_run(path, document.get("run"))
+    return DeviceFacts(device=DeviceDescription(**device), facts=facts, run=run)
+
+
+def _checked_run(path: Path, run: Any) -> CheckRun | None:
+    if run is None:
+        return None
+    names = [field.name for field in dataclasses.fields(CheckRun)]
+    if not isinstance(run, dict) or sorted(run) != sorted(names):
+        raise ValueError(f"{path}: run must have {', '.join(names)}")
+    done, failed, counts = run["done"], run["failed"], (run["random_codes"], run["steps"])
+    if (
+        not isinstance(run["parts"], list)
+        or not set(map(str, run["parts"])) <= set(PARTS)
+        or not isinstance(run["exhaustive"], bool)
+        or not all(type(count) is int and count >= 0 for count in counts)
+        or not isinstance(done, list)
+        or not isinstance(failed, dict)
+        or not all(isinstance(text, str) for text in (*done, *failed, *failed.values()))
+        or len({*done, *failed}) != len(done) + len(failed)
+        or len(done) + len(failed) > run["steps"]
+    ):
+        raise ValueError(f"{path}: run is impossible: {printable(str(run))[:200]}")
+    return CheckRun(**run)
 
 
 def _checked_fact(path: Path, one: Any) -> DeviceFact:
@@ -278,16 +424,17 @@ def _checked_fact(path: Path, one: Any) -> DeviceFact:
     if not isinstance(one, dict) or sorted(one) != sorted(names):
         raise ValueError(f"{path}: a fact must have {', '.join(names)}")
     label = f"{path}, fact {one['name']!r}"
-    if not all(isinstance(one[text], str) for text in ("name", "assumed", "measured")):
-        raise ValueError(f"{label}: name, assumed and measured must be text")
+    if not all(isinstance(one[text], str) for text in ("name", "assumed", "measured", "example")):
+        raise ValueError(f"{label}: name, assumed, measured and example must be text")
     if one["verdict"] not in [verdict.value for verdict in Agreement]:
         raise ValueError(f"{label}: {one['verdict']!r} is no verdict")
     by_pair = one["by_pair"]
-    counts = [one["tested"], one["touched"]]
+    counts = [one["tested"], one["touched"], one["left"]]
     counts += by_pair.values() if isinstance(by_pair, dict) else [None]
     if not all(type(count) is int and count >= 0 for count in counts):
-        raise ValueError(f"{label}: tested, touched and by_pair must be counts")
+        raise ValueError(f"{label}: tested, touched, left and by_pair must be counts")
     _check_measurements(label, one)
+    _check_stability(label, one)
     fact = DeviceFact(**{**one, "verdict": Agreement(one["verdict"])})
     if fact.touched > fact.tested or sum(by_pair.values()) != fact.touched:
         raise ValueError(
@@ -300,6 +447,17 @@ def _checked_fact(path: Path, one: Any) -> DeviceFact:
             f"verdict is {fact.verdict.value!r}"
         )
     return fact
+
+
+def _check_stability(label: str, one: dict[str, Any]) -> None:
+    """Refuse words that name no stability, and a worst one that is not theirs."""
+    varying = one["varying"]
+    try:
+        worst = _worst(varying) if isinstance(varying, dict) else ""
+    except (ValueError, AttributeError):
+        worst = ""
+    if not worst or worst != one["stability"]:
+        raise ValueError(f"{label}: stability is {one['stability']!r}, varying is {varying!r}")
 
 
 def _check_measurements(label: str, one: dict[str, Any]) -> None:

@@ -6,19 +6,22 @@ import datetime
 import hashlib
 import os
 import re
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import pypto_cast
 from ascend_kernels import build, npu
-from ascend_kernels.checks.check_program import CHECKED_FAMILY
-from ascend_kernels.checks.check_runs import run_on_npu
+from ascend_kernels.checks.check_program import CHECKED_FAMILY, CheckProgram
+from ascend_kernels.checks.check_runs import load_checks, run_on_npu
 from ascend_kernels.npu import NpuError, RunMode
 from pypto_cast.cast.npu import run
 from pypto_cast.device.arithmetic_check import CheckOnDevice
 from pypto_cast.device.check import CastOnDevice
 from pypto_cast.device.facts import DeviceDescription
+from simulator.machine.memory import Bytes
 from tiling.chips import CHIPS, Chip
 
 DRIVER_VERSION: Final = Path("/usr/local/Ascend/driver/version.info")
@@ -33,14 +36,16 @@ class CheckedDevice:
     Attributes:
         chip: programs are planned for it.
         cast: runs a program on values.
-        check: runs a check's kernel; their library is built at the first.
+        check: runs a check's kernel.
         description: what the facts file says about it.
+        now: the host's clock, in seconds.
     """
 
     chip: Chip
     cast: CastOnDevice
     check: CheckOnDevice
     description: DeviceDescription
+    now: Callable[[], float] = time.perf_counter
 
 
 def npu_device() -> CheckedDevice:
@@ -71,7 +76,24 @@ def npu_device() -> CheckedDevice:
         pypto_cast=pypto_cast.__version__,
         date=datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
     )
-    return CheckedDevice(chip=chip, cast=run, check=run_on_npu, description=description)
+    return CheckedDevice(chip=chip, cast=run, check=_checks(), description=description)
+
+
+def _checks() -> CheckOnDevice:
+    """The function that runs the check's kernels; their library is built if it is not there.
+
+    Without it the casts are measured all the same; each kernel then says what is missing.
+    """
+    try:
+        load_checks()
+    except (NpuError, build.BuildError) as error:
+        text = str(error)
+
+        def refuse(_: CheckProgram) -> Bytes:
+            raise NpuError(text)
+
+        return refuse
+    return run_on_npu
 
 
 def _cann() -> str:

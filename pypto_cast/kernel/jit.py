@@ -25,7 +25,7 @@ from pypto_cast.kernel.choices import (
     resting_on_release,
 )
 from pypto_cast.kernel.kernel_source import (
-    Releases,
+    BEFORE_NEW_IR,
     Signature,
     inner,
     outermost,
@@ -91,7 +91,6 @@ class Kernel:
         self._hints = {name: hint for name, hint in jit_options.hints.items() if hint is not None}
         self._function = function
         self._signature = signature_of(function, names)
-        self._refused: dict[frozenset[Place], tuple[tuple[Place, str, Releases], ...]] = {}
 
     @recording.replayable
     def __call__(self, *arguments: Any, **named: Any) -> None:
@@ -452,13 +451,6 @@ class Kernel:
         tensors = ", ".join(f"{name}: {a}" for name, a in self._signature.tensors.items())
         return f"<kernel {self._signature.kernel}({tensors})>"
 
-    def _refused_statements(
-        self, loops_at: frozenset[Place]
-    ) -> tuple[tuple[Place, str, Releases], ...]:
-        if loops_at not in self._refused:
-            self._refused[loops_at] = refused_statements(self._function, loops_at)
-        return self._refused[loops_at]
-
     @functools.cached_property
     def _reassigned(self) -> tuple[str, Place] | None:
         return reassigned(self._function, self._signature.tensors)
@@ -479,11 +471,14 @@ class Kernel:
 
     def _tolerate_statements(self, loops_at: frozenset[Place] = frozenset()) -> None:
         """Warn of statements that upstream refuses, once a run; see `refused_statements`."""
-        name, strict, release = self._signature.kernel, current().strict, current().release
-        for place, text, releases in self._refused_statements(loops_at):
-            if release in releases:
+        name, strict = self._signature.kernel, current().strict
+        parser: str = current().release
+        if parser == "head" and self.options.new_ir is False:
+            parser = BEFORE_NEW_IR
+        for place, reason, parsers in refused_statements(self._function, loops_at):
+            if parser in parsers:
                 with asked_at(place):
-                    tolerate(f"{name}: upstream refuses `{text}` in a kernel", strict=strict)
+                    tolerate(f"{name}: {reason}", strict=strict, family=ParserError)
 
     def _run(
         self,

@@ -17,12 +17,14 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
+
 from pypto_cast.call_sites import Place
 from pypto_cast.dtypes.data_types import TileOpFormat, dtype_of_numpy
 from pypto_cast.error import ParserError, error_of
-from pypto_cast.options.releases import RELEASES, ReleaseName
+from pypto_cast.options.releases import RELEASES
 from pypto_cast.recording.recording import Recording
-from pypto_cast.tensors.arguments import TensorAnnotation
+from pypto_cast.tensors.arguments import TensorAnnotation, codes_held
 from pypto_cast.tensors.arrays import array_of, check_contiguous
 from pypto_cast.tensors.nz_layout import matrices_in
 from pypto_cast.tensors.symbolic import Symbol
@@ -169,12 +171,19 @@ LOOPS: Final = ("loop", "loop_unroll")
 """The names of such loops, which tell them before the kernel runs."""
 
 
-Releases = frozenset[ReleaseName]
+BEFORE_NEW_IR: Final = "new_ir=False"
+_PARSERS: Final[Mapping[str, AbstractSet[str]]] = {
+    **{name: each.lacks_statements for name, each in RELEASES.items()},
+    BEFORE_NEW_IR: RELEASES["0.2.0"].lacks_statements - {"AnnAssign"},
+}
+"""Statements that one parser of upstream's lacks, by release; that of the head's `new_ir=False`."""
+Parsers = frozenset[str]
 
 
+@functools.lru_cache(maxsize=128)
 def refused_statements(
-    function: Callable[..., Any], loops_at: Collection[Place] = ()
-) -> tuple[tuple[Place, str, Releases], ...]:
+    function: Callable[..., Any], loops_at: frozenset[Place] = frozenset()
+) -> tuple[tuple[Place, str, Parsers], ...]:
     """The statements of a function that upstream refuses in a kernel.
 
     Args:
@@ -182,7 +191,7 @@ def refused_statements(
         loops_at: the lines of `for` statements that were loops of a kernel, by whatever name.
 
     Returns:
-        For each its place, its first line, and the releases that refuse it.
+        For each its place, the reason with its first line, and the parsers that refuse it.
 
     A function whose source cannot be read, which upstream cannot compile, has none.
     """
@@ -192,9 +201,19 @@ def refused_statements(
     loop_lines = [line - first + 1 for at, line in loops_at if at == file]
     found = list(_refused(body, loop_lines, in_loop=False))
     return tuple(
-        ((file, first + each.lineno - 1), lines[each.lineno - 1].strip(), releases)
-        for each, releases in found
+        ((file, first + each.lineno - 1), _reason(each, lines[each.lineno - 1].strip()), parsers)
+        for each, parsers in found
     )
+
+
+def _reason(statement: ast.stmt, line: str) -> str:
+    kind = type(statement).__name__
+    if kind in ("For", "While") and getattr(statement, "orelse", []):
+        kind = "An else of a loop"
+    why = "Return statements are not allowed"
+    if kind != "Return":
+        why = f"{kind} is not supported by the PTO parser"
+    return f"upstream refuses `{line}` in a kernel: {why}"
 
 
 @functools.lru_cache(maxsize=32)
@@ -241,13 +260,13 @@ def named_at_end(
 
 def _refused(
     body: Sequence[ast.stmt], loop_lines: Collection[int], *, in_loop: bool
-) -> Iterator[tuple[ast.stmt, Releases]]:
+) -> Iterator[tuple[ast.stmt, Parsers]]:
     for statement in body:
         kind, is_loop = type(statement).__name__, isinstance(statement, ast.For | ast.While)
         alternative = getattr(statement, "orelse", [])
         if kind in REFUSED or (in_loop and kind in REFUSED_IN_LOOPS) or (is_loop and alternative):
-            yield statement, frozenset(RELEASES)
-        elif names := [n for n, each in RELEASES.items() if kind in each.lacks_statements]:
+            yield statement, frozenset(_PARSERS)
+        elif names := [name for name, lacks in _PARSERS.items() if kind in lacks]:
             yield statement, frozenset(names)
         if isinstance(statement, ast.FunctionDef | ast.ClassDef):
             continue
@@ -506,6 +525,8 @@ def outermost(
     array = array_of(value if held is None else held.values, label)
     interval = None if held is None else held.interval
     check_contiguous(array, label)
+    if array.dtype == np.uint8 and annotation.dtype is not None:
+        array = codes_held(array, annotation.dtype)
     if annotation.format is TileOpFormat.TILEOP_NZ:
         laid_out = functools.partial(matrices_in, dimensions=len(annotation.shape))
         array = laid_out(array)

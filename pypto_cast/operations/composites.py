@@ -31,6 +31,7 @@ from pypto_cast.operations.elementwise_functions import (
 )
 from pypto_cast.operations.elementwise_plan import elementwise, together
 from pypto_cast.operations.lowering import (
+    as_one,
     axis_of,
     check_operand,
     is_cast_inside,
@@ -53,7 +54,6 @@ from pypto_cast.recording import recording
 from pypto_cast.tensors.tensor import Tensor
 from simulator.arithmetic import Enclosure
 from simulator.arithmetic.operation import Array
-from simulator.numbers import result_memory
 from simulator.numbers.formats import FloatFormat
 from tiling.plan import ShapeError
 
@@ -75,12 +75,13 @@ _MAX_DECIMALS = 38
 def in_fp32(x: Tensor, compute: Callable[[Tensor], Tensor]) -> Tensor:
     """Compute on the FP32 cast of a tensor and cast back, each where the dtype is another.
 
-    Integers are clamped; a cast to floats has upstream's default, which no bit depends on.
+    Both have upstream's default, OFF beside integers, which no bit depends on: INT32 is clamped,
+    and other integers are exact.
     """
-    wide = cast(x, DataType.DT_FP32)
+    satmode = None if isinstance(x.dtype.format, FloatFormat) else SaturationMode.OFF
+    wide = cast(x, DataType.DT_FP32, satmode=satmode)
     with together():
         result = compute(wide)
-    satmode = None if isinstance(x.dtype.format, FloatFormat) else SaturationMode.ON
     return cast(result, x.dtype, CastMode.CAST_NONE, satmode)
 
 
@@ -396,6 +397,8 @@ def var(
         ValueError: a dimension that is not there, or twice.
     """
     x = check_operand("var", input)
+    if not isinstance(dim, int | list | tuple | None):
+        raise TypeError(f"var: dim must be an int, several or None, not {dim!r}")
     given = [dim] if isinstance(dim, int) else list(dim or range(x.dim))
     axes = sorted(axis_of("var", each, x.dim) for each in given)
     if len(set(axes)) < len(axes):
@@ -437,6 +440,7 @@ _triangle_row = partial(
     rounds_on=BF16_ON_950,
     parts=("mul",),
     opcodes={"T": "TRIUL"},
+    composed_by=RELEASE_NAMES,
 )
 
 
@@ -482,25 +486,24 @@ def _triangle(name: str, input: object, diagonal: object, cut: Callable[..., Arr
     if x.dtype in _UNSIGNED:  # no multiplication has them
         return moved(x, shape, tuple(x.valid_shape), lambda array: cut(array, int(diagonal)))
     wide = cast(x, DataType.DT_FP16) if x.dtype is DataType.DT_INT8 else x
-    data = None
-    if recording.executes():
-        kept = _ones_of_triangle(name, shape[-2:], operator.index(diagonal), wide.dtype)
-        data = Enclosure(values=np.broadcast_to(kept, shape))
-    mask = Tensor._from_result(shape, wide.dtype, data=data, valid=shape)
-    product = elementwise("mul", wide, mask)
+    product = triangular(name, wide, operator.index(diagonal))
     if wide is x:
         return product
     return cast(product, x.dtype, CastMode.CAST_TRUNC, SaturationMode.ON)
 
 
-def _ones_of_triangle(name: str, shape: Sequence[int], diagonal: int, dtype: DataType) -> Array:
-    """1 in a triangle of a matrix, 0 beside it."""
-    rows, columns = shape
-    kept = result_memory.empty(rows * columns, dtype.number_format.dtype).reshape(rows, columns)
-    compare = np.less_equal if name == "tril" else np.greater_equal
-    last = np.arange(rows, dtype=np.int64) + max(min(diagonal, columns), -rows)
-    compare(np.arange(columns, dtype=np.int64), last[:, None], out=kept, casting="unsafe")
-    return kept
+@recording.replayable
+def triangular(name: str, x: Tensor, diagonal: int) -> Tensor:
+    """The product with 1 in a triangle and 0 beside it, one tile operation upstream."""
+    from simulator.arithmetic.indexed.by_place import ones_of_triangle  # loaded when first used
+
+    shape, data = tuple(map(int, x.shape)), None
+    if recording.executes():
+        kept = ones_of_triangle(name, shape[-2:], diagonal, x.dtype.number_format.dtype)
+        data = Enclosure(values=np.broadcast_to(kept, shape))
+    mask = Tensor._from_result(shape, x.dtype, data=data, valid=shape)
+    with as_one():
+        return elementwise("mul", x, mask)
 
 
 _HALF_PI_RECIPROCAL = 0.63661975

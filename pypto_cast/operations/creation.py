@@ -95,6 +95,7 @@ def _of(
 
 
 @OperationRow(
+    opcodes={"S": "RANGE"},
     remark="INT32; FP32 in the steps of upstream's range, each rounded to the nearest",
     example="pypto.arange(4)",
 )
@@ -117,6 +118,8 @@ def arange(*bounds: Number) -> Tensor:
     ):
         raise TypeError(f"arange takes (stop), (start, stop) or (start, stop, step), not {bounds}")
     bounds = tuple(b if isinstance(b, float) else int(b) for b in bounds)
+    if not all(map(math.isfinite, bounds)):
+        raise ValueError(f"arange takes finite bounds, not {bounds}")
     start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
     dtype = DataType.DT_FP32 if any(isinstance(b, float) for b in bounds) else DataType.DT_INT32
     if math.fabs(step) < _LEAST_STEP:
@@ -129,26 +132,11 @@ def arange(*bounds: Number) -> Tensor:
     extent = length if tile is None else tile[0]
     for bound in (start, stop, step):
         filling("arange", bound, dtype)
-    if dtype is DataType.DT_INT32:
-        data = np.arange(length, dtype=np.int64) * step + start
-        return Tensor._from_result(shape, dtype, data=data.astype(np.int32))
-    tiles = [
-        _spaced(np.float32(start), np.float32(step), k, min(extent, length - k))
-        for k in range(0, length, extent)
-    ]
+    from simulator.arithmetic.indexed.by_place import spaced  # loaded when first used
+
+    fmt = dtype.number_format
+    tiles = [spaced(start, step, k, min(extent, length - k), fmt) for k in range(0, length, extent)]
     return Tensor._from_result(shape, dtype, data=np.concatenate(tiles))
-
-
-def _spaced(start: np.float32, step: np.float32, offset: int, count: int) -> np.ndarray:
-    first = start + np.float32(offset) * step
-    padded = -(-count // 64) * 64
-    values = np.empty(padded, np.float32)
-    values[:8] = first + np.arange(8, dtype=np.float32) * step
-    for k in range(8, 64, 8):
-        values[k : k + 8] = values[k - 8 : k] + np.float32(8) * step
-    for k in range(64, padded, 64):
-        values[k : k + 64] = values[k - 64 : k] + np.float32(64) * step
-    return values[:count]
 
 
 def _size(name: str, size: object) -> Shape:

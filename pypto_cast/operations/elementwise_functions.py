@@ -52,6 +52,7 @@ from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.tensors.undecided import value_of
 from pypto_cast.unsupported import tolerate
 from simulator.arithmetic import special_steps
+from simulator.numbers import float_environment
 from simulator.numbers.formats import FP16, FP32, FloatFormat, Format
 from tiling.plan import ShapeError
 
@@ -437,23 +438,22 @@ def floor_div(input: Tensor, other: Tensor | Number) -> Tensor:
 def ceil_div(self: Tensor, other: Tensor | int) -> Tensor:
     """The least integer not below the quotient of INT32, divided in FP32.
 
-    One is added where the remainder has the divisor's sign; nothing is taken off, so that the last
-    place of a quotient decides where it may be an integer. Exact up to 2**24 besides.
+    One is added where the remainder has the divisor's sign, not in 0.2.0; nothing is taken off, so
+    that the last place of a quotient decides where it may be an integer. Exact up to 2**24 besides.
 
     Raises:
         ValueError: a divisor 0.
     """
     x, y = _two("ceil_div", self, other, number)
     quotient = elementwise("ceil", elementwise("div", _wide(x), _wide(y)))
+    if of_release("ceil_div", DataType.DT_INT32, getattr, "rounds_quotients"):
+        return cast(quotient, DataType.DT_INT32)
     count = _whole(quotient, CastMode.CAST_RINT)
     rest = elementwise("sub", x, elementwise("mul", count, y))
     signs = _sign(rest)
-    if isinstance(y, Tensor):
-        product = elementwise("mul", signs, _sign(y))
-    else:
-        product = elementwise("mul", signs, Constant(1 if value_of(y.value) > 0 else -1))
-    more = minimum(maximum(product, 0), 1)
-    return elementwise("add", count, more)
+    of_y = _sign(y) if isinstance(y, Tensor) else Constant(1 if value_of(y.value) > 0 else -1)
+    product = elementwise("mul", signs, of_y)
+    return elementwise("add", count, minimum(maximum(product, 0), 1))
 
 
 def _sign(x: Tensor) -> Tensor:
@@ -477,15 +477,16 @@ def gcd(input: Tensor, other: Tensor | int) -> Tensor:
 @OperationRow(
     parts=("ge", "mul", "where"),
     dtypes=everywhere(*FLOATS),
+    run_in_fp32=BF16_IN_FP32,
     opcodes={"TS": "LReLU"},
     example="pypto.lrelu(x, 0.25)",
 )
 def lrelu(other: Tensor, negative_slope: float | ElementLike = 0.01) -> Tensor:
-    """The element where it is 0 or more, else its product with a slope, in FP32.
+    """The element where it is 0 or more, else its product with a slope.
 
     Args:
         other: an operand of the dtypes below.
-        negative_slope: a finite number, 0 or more.
+        negative_slope: a finite number, 0 or more; beside FP16 it is rounded to that.
 
     Raises:
         TypeError: a slope that is no number.
@@ -497,9 +498,9 @@ def lrelu(other: Tensor, negative_slope: float | ElementLike = 0.01) -> Tensor:
         raise TypeError(f"lrelu takes a number as negative_slope, not {negative_slope!r}")
     if not (math.isfinite(slope) and slope >= 0):
         raise ValueError(f"lrelu: negative_slope must be finite and 0 or more, not {slope}")
-    return cast(
-        _leaking(cast(x, DataType.DT_FP32), Constant(float(slope))), x.dtype, CastMode.CAST_NONE
-    )
+    with float_environment.quiet():  # pto-isa's TLRELU takes a number of the tile's dtype
+        rounded = FP32.dtype.type(slope).astype((FP16 if x.dtype is _FP16 else FP32).dtype)
+    return _steps("lrelu", _leaking, x, Constant(float(rounded)))
 
 
 def _leaking(x: Tensor, slope: Tensor | Constant, comparison: str = "ge") -> Tensor:
@@ -589,8 +590,8 @@ def where(
         raise error_of(PyptoError, TypeError, text)
     if mixes and not of_release("where", known[0], getattr, "selects_floats"):
         tolerate(
-            f"where: {current().followed_release} takes no Python float beside {known[0]}; "
-            f"pypto.Element(pypto.{known[0].name}, value) does",
+            f"where: data type inconsistent, {current().followed_release} takes no Python float "
+            f"beside {known[0]}; pypto.Element(pypto.{known[0].name}, value) does",
             strict=current().strict,
         )
     constants = [x if isinstance(x, Tensor) else converted("where", x, known[0]) for x in branches]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, Final, Literal, TypeVar
 
@@ -202,6 +203,20 @@ def result_tensor(
         patches=patches,
         uninitialized=uninitialized,
     )
+
+
+@contextlib.contextmanager
+def as_one() -> Iterator[None]:
+    """Keep none of the calls of a `with` statement: they are of one operation of upstream's."""
+    running = recording.current()
+    kept = None if running is None else running.calls
+    if running is not None:
+        running.calls = None
+    try:
+        yield
+    finally:
+        if running is not None:
+            running.calls = kept
 
 
 @functools.lru_cache(maxsize=1 << 12)

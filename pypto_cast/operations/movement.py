@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.dtypes.data_types import DataType
+from pypto_cast.error import FeError, ParserError, error_of
 from pypto_cast.operations.lowering import (
     axis_of,
     check_copied_rows,
@@ -79,14 +80,13 @@ def reshape(
     """
     if not isinstance(inplace, bool):
         raise TypeError(f"reshape: inplace must be True or False, not {inplace!r}")
-    if inplace:
-        if valid_shape is not None:
-            raise ValueError("reshape: upstream takes no valid_shape in place; leave one out")
-        if isinstance(shape, (list, tuple)):
-            shape = [int(s) if isinstance(s, RuntimeScalar) else s for s in shape]
+    if inplace and valid_shape is not None:
+        text = "Reshape(Inplace=true) is not supported for tensors derived from dynamic view"
+        raise error_of(FeError, ValueError, f"{text}, as a valid_shape is; leave one out")
+    entries = _entries(shape, inplace=inplace)
     x = check_tensor("reshape", input, in_gm=inplace)
     before, held = tuple(map(int, x.shape)), tuple(x.valid_shape)
-    after = _reshaped("reshape", before, shape)
+    after = _reshaped(before, entries)
     if inplace and (seen := x.window(after)) is not None:
         return seen
     valid = after if valid_shape is None else ints("valid_shape", valid_shape, len(after))
@@ -115,22 +115,24 @@ def reshape(
     return spread_out.partly_uninitialized(unknown)
 
 
-def _reshaped(name: str, before: Shape, shape: object) -> Shape:
+def _entries(shape: object, *, inplace: bool) -> list[int]:
     if not isinstance(shape, (list, tuple)) or not shape:
-        raise TypeError(f"{name} takes a shape of ints, not {shape!r}")
-    if any(isinstance(s, (RuntimeScalar, bool)) or not hasattr(s, "__index__") for s in shape):
-        raise TypeError(
-            f"{name} takes plain ints, none that depends on a loop or a dynamic dimension; "
-            f"got {list(shape)}"
-        )
-    entries = list(map(operator.index, shape))
-    count = math.prod(before)
+        raise TypeError(f"reshape takes a shape of ints, not {shape!r}")
+    known = [int(s) if inplace and isinstance(s, RuntimeScalar) else s for s in shape]
+    if any(isinstance(s, (RuntimeScalar, bool)) or not hasattr(s, "__index__") for s in known):
+        text = f"reshape() requires integer shape when using non-inplace reshape, not {known}"
+        raise error_of(ParserError, TypeError, text)
+    return list(map(operator.index, known))
+
+
+def _reshaped(before: Shape, shape: Sequence[int]) -> Shape:
+    entries, count = list(shape), math.prod(before)
     if entries.count(-1) == 1:
         rest = -math.prod(entries)
         entries[entries.index(-1)] = count // rest if rest > 0 and count % rest == 0 else 0
     if min(entries) < 1 or math.prod(entries) != count:
-        raise ShapeError(f"{name}: {list(before)} has {count} elements, not {list(shape)}")
-    check_shape(tuple(entries), ElementBits(src=8, dst=8), name)
+        raise ShapeError(f"reshape: {list(before)} has {count} elements, not {list(shape)}")
+    check_shape(tuple(entries), ElementBits(src=8, dst=8), "reshape")
     return tuple(entries)
 
 

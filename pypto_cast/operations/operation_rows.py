@@ -87,6 +87,7 @@ class OperationRow:
         is_chain: the parts are instructions of one tile operation in one format, the first on the
             operands, each other on the result before.
         composed_by: releases whose compiler composes it of the tile opcodes of its parts here.
+        composed_with_numbers: those that do so where an operand is a number.
         implied_scalar: the number that this opcode takes, where no operand is one.
         instruction, source, fidelity, assumes: of one that has neither parts nor a row in
             `OPERATIONS`: the instructions, public texts, how much is known of its bits, and the
@@ -118,6 +119,7 @@ class OperationRow:
     opcodes: Mapping[str, str] = field(default_factory=dict)
     is_chain: bool = False
     composed_by: tuple[ReleaseName, ...] = ()
+    composed_with_numbers: tuple[ReleaseName, ...] = ()
     implied_scalar: float | None = None
     instruction: str = ""
     source: str = ""

@@ -123,6 +123,7 @@ def _filled(name: str, x: Tensor, shape: Shape, filling: Constant) -> Tensor:
     index_dtypes=everywhere(
         *(DataType.DT_INT8, DataType.DT_INT16, DataType.DT_INT32, DataType.DT_INT64)
     ),
+    opcodes={"T": "ONEHOT"},
     instruction="vector_dup 0, scalar stores of 1",
     source="pypto tileop/vector/onehot.h",
     example="pypto.one_hot(row, 32)",
@@ -145,6 +146,8 @@ def one_hot(input: Tensor, num_classes: int) -> Tensor:
         TileShapeError: a tile that does not hold all classes, or is beyond UB.
     """
     x = index_tensor("one_hot", input)
+    if not hasattr(num_classes, "__index__"):
+        raise TypeError(f"one_hot: the number of classes is an int, not {num_classes!r}")
     count = operator.index(num_classes)
     if count < 1:
         raise ValueError(f"one_hot: the number of classes is 1 or more, not {num_classes}")

@@ -177,7 +177,8 @@ def quant_mx(
     -0 stays -0. With M the greatest magnitude of a block, L the largest number of the destination
     and P the largest power of two up to it, the scale is the largest power of at most M / P
     (ROUND_DOWN, OCP) or the least one of at least M / L (ROUND_UP, NV), between 2**-127 and 2**127;
-    of zeros 2**-127. NaN gives the scale NaN, and NaN to the whole block, which is +0 in FP4.
+    of zeros 2**-127. NaN gives the scale NaN, and NaN to the whole block, which in FP4 is
+    +0, or by the reading nan-e2m1 the largest number.
     Infinity counts as 2**128 in ROUND_DOWN and gives the scale 2**127 in ROUND_UP; it becomes the
     largest number of its sign.
 
@@ -307,7 +308,13 @@ def _quantised(
         padding = [(0, 0)] * (len(shape) - 1) + [(0, whole - length)]
         return np.pad(array, padding).reshape(*shape[:-1], -1, BLOCK_ELEMS)
 
-    codes, scales = quantised_blocks(lines.map(in_blocks), dst, rounding, trust=trust("quant_mx"))
+    codes, scales = quantised_blocks(
+        lines.map(in_blocks),
+        dst,
+        rounding,
+        trust=trust("quant_mx"),
+        corrections=options.current().corrections,
+    )
     codes = codes.map(lambda array: array.reshape(*shape[:-1], whole)[..., :length])
     scales = scales.map(lambda array: array.reshape(*shape[:-1], -1, 2))
     if is_last:

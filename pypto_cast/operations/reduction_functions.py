@@ -101,6 +101,7 @@ def sum(input: Tensor, dim: int, keepdim: bool = False) -> Tensor:
     run_in_fp32={},
     takes={"0.2.0": (DataType.DT_FP16, DataType.DT_BF16)},
     cast_to_fp32={"0.2.0": (DataType.DT_FP16, DataType.DT_BF16)},
+    composed_by=("0.2.0",),
     opcodes={"T": "ROWPROD_SINGLE"},
 )
 def prod(self: Tensor, dim: int, keepdim: bool = False) -> Tensor:

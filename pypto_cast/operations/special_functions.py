@@ -321,6 +321,7 @@ def hypot(self: Tensor, other: Tensor) -> Tensor:
     parts=("abs", "mul", "signbit", "where"),
     dtypes=everywhere(*FLOATS, DataType.DT_INT16, DataType.DT_INT32),
     run_in_fp32=BF16_IN_FP32,
+    cast_to_fp32=dict.fromkeys(RELEASES, (DataType.DT_INT16, DataType.DT_INT32)),
     opcodes={"TT": "COPYSIGN"},
     example="pypto.copysign(x, y)",
 )
@@ -397,6 +398,7 @@ _POWERS = (*FLOATS, DataType.DT_INT32, DataType.DT_INT16, DataType.DT_INT8, Data
         RELEASES, (DataType.DT_FP16, DataType.DT_BF16)
     ),  # vector/math.cpp:285 in 0.2.0
     opcodes={"TT": "POW", "TS": "POWS"},
+    composed_with_numbers=("0.2.0",),
     example="pypto.pow(x, 2)",
 )
 def pow(input: Tensor, other: Tensor | int | float, precision_type: object = None) -> Tensor:
@@ -452,6 +454,7 @@ def _power_of_tensor(x: Tensor, y: Tensor) -> Tensor:
 @OperationRow(
     parts=(*_POWER_PARTS, "signbit"),
     dtypes=everywhere(*FLOATS),
+    composed_by=("0.2.0",),
 )
 def cbrt(self: Tensor) -> Tensor:
     """The cube root: the magnitude to the power of 1/3, with the sign of the element.
@@ -459,5 +462,4 @@ def cbrt(self: Tensor) -> Tensor:
     0 keeps its sign; exp and log leave the last places of roots open, so of 8 too.
     """
     x = check_operand("cbrt", self)
-    found = pow(abs(x), 1.0 / 3.0)
-    return where(signbit(x), mul(found, -1.0), found)
+    return recording.replayable(copysign)(pow(abs(x), 1.0 / 3.0), x)

@@ -23,6 +23,7 @@ from pypto_cast.operations.operation_rows import (
     everywhere,
 )
 from pypto_cast.operations.scalar_operands import integer, real
+from pypto_cast.options.releases import RELEASE_NAMES
 from pypto_cast.recording import recording
 from pypto_cast.recording.recording import trust
 from pypto_cast.tensors.operators import ElementLike
@@ -211,7 +212,6 @@ def _either_of(name: str, taken: Tensor, other: Tensor) -> Tensor:
 
 @_test(
     dtypes=everywhere(*FLOATS, *INTEGERS[:3]),
-    run_in_fp32=BF16_IN_FP32,
     opcodes={"T": "SIGNBIT"},
     is_method=True,
 )
@@ -241,6 +241,7 @@ def bitwise_xor(first: Tensor, second: Tensor | int) -> Tensor:
 @_bits(
     dtypes=everywhere(*INTEGERS, DataType.DT_BOOL),
     opcodes={"T": "BITWISENOT"},
+    composed_by=RELEASE_NAMES,
     example="pypto.bitwise_not(i)",
 )
 def bitwise_not(self: Tensor) -> Tensor:

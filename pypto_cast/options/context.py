@@ -78,12 +78,12 @@ class MeasuredDevice(Protocol):
     def cost_set(self) -> CostParameters | None:
         """The default set with the figures that were measured; None: none was."""
 
-    def chip_for(self, asked: str | None) -> str:
-        """The chip to plan for: the measured one.
+    @property
+    def cast_standing(self) -> str:
+        """The standing of a result of casts alone; `str` gives that of any result."""
 
-        Raises:
-            ValueError: another one is asked for.
-        """
+    def chip_for(self, asked: str | None) -> str:
+        """The chip to plan for, the measured one; ValueError if another one is asked for."""
 
     def trusting(self, trust: Trust) -> Trust:
         """The trust with measured facts in place of assumed ones."""

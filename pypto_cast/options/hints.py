@@ -109,6 +109,14 @@ def _is_scope(value: object) -> bool:
     return _is_int(value)
 
 
+def _fault_of_scope(value: object) -> str:
+    if not isinstance(value, list | tuple):
+        return ""
+    if len(value) != 3:
+        return f". Expected 3 values, got {len(value)}"
+    return ". Expected int" if not _is_int(value[0]) else ". Expected bool"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hint:
     """One setting.
@@ -122,6 +130,7 @@ class Hint:
         kept: the value as upstream keeps it.
         values: the ints that upstream takes, in a dict as values; the first of several.
         keys: those that it takes as keys of a dict.
+        fault: more words about a value of another type.
     """
 
     expected: str
@@ -131,6 +140,7 @@ class Hint:
     kept: Callable[[Any], Any] = lambda value: value
     values: Ranges = _ANY
     keys: Ranges = _ANY
+    fault: Callable[[Any], str] = lambda value: ""
 
     def checked(self, name: str, value: object) -> object:
         """The value as it is kept.
@@ -141,7 +151,7 @@ class Hint:
         """
         text = f"{name} must be {self.expected}, not {value!r}"
         if not self.has_type(value):
-            raise error_of(FeError, TypeError, text)
+            raise error_of(FeError, TypeError, text + self.fault(value))
         if not self.is_legal(value):
             raise error_of(FeError, ValueError, text)
         return self.kept(value)
@@ -243,6 +253,7 @@ GROUPS: Final[Mapping[str, HintGroup]] = {
             default=(-1, False, False),
             kept=lambda value: (value, False, False) if _is_int(value) else tuple(value),
             values=(range(-1, 2**31),),
+            fault=_fault_of_scope,
         ),
         auto_mix_partition=_int(0, (range(2),)),
         sg_set_ooo_scope=_int(-1, (range(-1, 0), range(1, 100001))),

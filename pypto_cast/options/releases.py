@@ -46,9 +46,11 @@ class Release:
         sums_in_turn: `cumsum` adds each element to the sum of all before in its tile.
         composes_sine: `sin` and `cos` are products and sums; where not, tile operations.
         powers_by_products: `pow` of a tensor to a whole number is products.
+        rounds_quotients: `ceil_div` is the quotient rounded up; where not, remainders correct it.
         index_adds_in_gm: `index_add` adds to memory; where not, in UB.
         quantises_products: `matmul` gives INT8 under a scale.
         selects_floats: `where` takes a Python float beside a tensor of another dtype than FP32.
+        assembles_dynamic: `assemble` takes a tensor with a dynamic dimension.
     """
 
     name: ReleaseName
@@ -66,10 +68,12 @@ class Release:
     var_multiplies: bool
     sums_in_turn: bool
     powers_by_products: bool
+    rounds_quotients: bool
     composes_sine: bool
     index_adds_in_gm: bool
     quantises_products: bool
     selects_floats: bool
+    assembles_dynamic: bool
 
     def offers(self, operation: str, dtype: DataType, listed: bool) -> bool:
         """True if an operation accepts a dtype, given that its row lists it or not."""
@@ -99,10 +103,12 @@ RELEASES: Final[Mapping[ReleaseName, Release]] = MappingProxyType(
                 var_multiplies=True,  # vector/math.cpp, Var
                 sums_in_turn=True,  # tileop/vector/cumsum.h
                 powers_by_products=True,  # vector/math.cpp, GeneralPow
+                rounds_quotients=True,  # vector/binary.cpp:561
                 composes_sine=True,  # python/pypto/operator.py
                 index_adds_in_gm=False,  # tileop/vector/indexadd.h
                 quantises_products=False,  # cube_operation_impl.cpp, CheckFixpipeParam
                 selects_floats=True,  # python/pypto/op/other.py
+                assembles_dynamic=True,  # operation_impl.cpp, Assemble
             ),
             Release(
                 name="head",
@@ -114,10 +120,12 @@ RELEASES: Final[Mapping[ReleaseName, Release]] = MappingProxyType(
                 var_multiplies=False,
                 sums_in_turn=False,  # tileop/vector/cum_operation.h
                 powers_by_products=False,  # vector/binary.cpp, PowSCalc
+                rounds_quotients=False,  # vector/binary.cpp, CeilDiv
                 composes_sine=False,  # vector/unary.cpp, Sin; tileop/vector/unary.h, TSin
                 index_adds_in_gm=True,  # tileop/vector/indexadd.h, TIndexAdd
                 quantises_products=True,  # cube_operation_impl.cpp, CheckFixpipeParam
                 selects_floats=False,  # python/pypto/op/other.py:50
+                assembles_dynamic=False,  # operation_impl.cpp:1521
             ),
         )
     }

@@ -160,6 +160,7 @@ class Recording:
             found = sum((output.counts for output in outputs), CertaintyCounts())
             tally.count(
                 self.kernel,
+                self.plan,
                 casts=casts,
                 operations=len(self.steps) - casts,
                 certain=found.certain,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Final
@@ -72,21 +72,34 @@ def _counted(count: int, what: str) -> str:
     return f"1 {what}" if count == 1 else f"{count} {what}s"
 
 
+Plan = Callable[[], object]
+"""Plans the schedule of a call of a kernel."""
+OnRun = Callable[[str, Plan], None]
+"""Is told the name and the plan of each call of a kernel that ended without an error."""
+
 _OPEN: Final[list[Tally]] = []
+_ON_RUN: Final[list[OnRun]] = []
 _LOCK: Final = Lock()
 
 
 @contextlib.contextmanager
-def counting() -> Iterator[Tally]:
-    """Count the steps of the body of a `with` statement, in every thread."""
+def counting(on_run: OnRun | None = None) -> Iterator[Tally]:
+    """Count the steps of the body of a `with` statement, in every thread.
+
+    Args:
+        on_run: is called after each call of a kernel.
+    """
     tally = Tally()
     with _LOCK:
         _OPEN.append(tally)
+        if on_run is not None:
+            _ON_RUN.append(on_run)
     try:
         yield tally
     finally:
         with _LOCK:
             _OPEN[:] = [other for other in _OPEN if other is not tally]
+            _ON_RUN[:] = [other for other in _ON_RUN if other is not on_run]
 
 
 def is_counting() -> bool:
@@ -94,11 +107,12 @@ def is_counting() -> bool:
     return bool(_OPEN)
 
 
-def count(kernel: str, **counts: int) -> None:
+def count(kernel: str, plan: Plan | None = None, **counts: int) -> None:
     """Count the steps and results, if a tally is open.
 
     Args:
         kernel: its name; empty for what is outside of kernels.
+        plan: of the call of the kernel.
         counts: by the names of the counters.
     """
     if not _OPEN:
@@ -107,3 +121,6 @@ def count(kernel: str, **counts: int) -> None:
     with _LOCK:
         for tally in _OPEN:
             tally.add({name: {kernel: n} for name, n in {**runs, **counts}.items() if n})
+    if plan is not None:
+        for told in tuple(_ON_RUN):
+            told(kernel, plan)

@@ -215,7 +215,7 @@ def values_held(data: object, dtype: DataType) -> npt.NDArray[Any]:
         return from_python(data, dtype)
     array: npt.NDArray[Any] = np.asarray(data)
     if wanted.names is not None and _holds_codes(array.dtype, dtype):
-        return _checked_codes(array, dtype).view(wanted)
+        return codes_held(array, dtype)
     if array.dtype.kind in "OSUMmc" or array.dtype.names is not None:
         raise TypeError(f"data of dtype {array.dtype} holds no numbers that a cast takes")
     if array.dtype.newbyteorder("=") == wanted:
@@ -235,15 +235,23 @@ def _holds_codes(held: np.dtype[Any], dtype: DataType) -> bool:
         return False
 
 
-def _checked_codes(array: npt.NDArray[Any], dtype: DataType) -> npt.NDArray[Any]:
-    """Refuse bytes that are no codes, as two of 4 bits in a byte are."""
-    bits = dtype.number_format.bits
+def codes_held(array: npt.NDArray[Any], dtype: DataType) -> npt.NDArray[Any]:
+    """Codes over the same memory, as elements of a format of which numpy has no values.
+
+    Bytes of another format stay what they are.
+
+    Raises:
+        ValueError: bytes that are no codes, as two of 4 bits in a byte are.
+    """
+    wanted, bits = numpy_dtype(dtype), dtype.number_format.bits
+    if wanted.names is None:
+        return array
     if array.dtype == np.uint8 and array.max(initial=0) >> bits:
         raise ValueError(
             f"data has the byte {array.max():#x}; a code of {dtype} has {bits} bits, and an array "
             "has one in each byte"
         )
-    return array
+    return array.view(wanted)
 
 
 @float_environment.quiet()

@@ -217,11 +217,16 @@ class Tensor(Storage, Operators):
             self._valid is None or all(type(length) is int for length in self._valid)
         )
 
-    def check_static(self) -> None:
+    def check_static(
+        self, refusal: str = "Dynamic shape tensors are not allowed as operation operands"
+    ) -> None:
         """Warn, in a kernel, of an operation on a dynamic dimension, for the package itself.
 
         Release 0.2.0 refuses most of them and makes nothing of the others, a cast among them;
         883e7dfb0 refuses all (`CheckTensorDynamicShape`).
+
+        Args:
+            refusal: the words in which upstream refuses it.
 
         Raises:
             UpstreamRefusalError: under `options(strict=True)`.
@@ -233,9 +238,9 @@ class Tensor(Storage, Operators):
         shape = [rows if a in self._dynamic else length for a, length in enumerate(self._shape)]
         offsets = [f"i * {rows}" if a == axis else "0" for a in range(self.dim)]
         tolerate(
-            f"dimension {axis} of {self._label()} is DYNAMIC, and upstream takes no such operand: "
-            f"compute on views in a loop, as in `for i in pypto.loop({name}.shape[{axis}] // "
-            f"{rows}): part = pypto.view({name}, [{', '.join(map(str, shape))}], "
+            f"{refusal}: dimension {axis} of {self._label()} is DYNAMIC; compute on views in a "
+            f"loop, as in `for i in pypto.loop({name}.shape[{axis}] // {rows}): "
+            f"part = pypto.view({name}, [{', '.join(map(str, shape))}], "
             f"[{', '.join(offsets)}])`, and assemble the results",
             strict=current().strict,
             category=DynamicOperandWarning,
@@ -316,6 +321,8 @@ class Tensor(Storage, Operators):
     @recording.replayable_operation
     def assemble(self, input: Tensor, offsets: Sequence[int]) -> None:
         """Write a tensor into a part of this one; see `pypto.assemble`."""
+        if isinstance(input, Tensor) and not current().followed_release.assembles_dynamic:
+            input.check_static("Assemble: shape of src tensor requires integer")
         self._write(input, indexing.start_of("offsets", offsets, self.dim))
 
     def _write(self, input: Tensor, start: indexing.Start) -> None:
@@ -411,7 +418,7 @@ class Tensor(Storage, Operators):
                 f"{self._label()} has shape {self.shape}; what is written to all of it has shape "
                 f"{other.shape}"
             )
-        self.assemble(other, [0] * self.dim)
+        self._write(other, indexing.start_of("offsets", [0] * self.dim, self.dim))
         buffer = self._live()
         if buffer is not None and buffer.home is None:
             valid = tuple(other.valid_shape)

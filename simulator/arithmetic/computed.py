@@ -66,7 +66,7 @@ def unequal(a: Array, b: Array, *, out: Array) -> None:
 
 def signbit(a: Array, *, out: Array) -> None:
     """Below +0 in total order; NaN has no sign."""
-    if a.dtype.kind != "f":
+    if a.dtype.kind in "iu":  # BF16 is of kind V
         np.less(a, 0, out=out)
         return
     np.signbit(a, out=out)

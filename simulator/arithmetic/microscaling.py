@@ -10,6 +10,7 @@ vector_operator_golden.py, which its test compares with the device by equality.
 from __future__ import annotations
 
 import enum
+import functools
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +22,7 @@ from simulator.arithmetic.interval import Enclosure, enclosed, exactly, limits
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.total_order import Bools, greater, lesser
 from simulator.arithmetic.trust import DEFAULT, Causes, Trust, cause_along
+from simulator.corrections import NO_CORRECTIONS, Corrections
 from simulator.numbers import float_environment
 from simulator.numbers.convert import INF_NAN, SATURATE_KEEP_NAN, Conversion, values_of
 from simulator.numbers.formats import E8M0, FP32, FP64, FloatFormat, Format
@@ -47,20 +49,26 @@ class ScaleRounding(enum.Enum):
 
 @float_environment.quiet()
 def quantised_blocks(
-    x: Enclosure, dst: FloatFormat, rounding: ScaleRounding, *, trust: Trust = DEFAULT
+    x: Enclosure,
+    dst: FloatFormat,
+    rounding: ScaleRounding,
+    *,
+    trust: Trust = DEFAULT,
+    corrections: Corrections = NO_CORRECTIONS,
 ) -> tuple[Enclosure, Enclosure]:
     """Quantise the lines along the last axis, each with one scale.
 
     A block of zeros has the least scale, 2**-127; one with NaN has the scale NaN, and NaN for every
-    element, which is +0 in a format without NaN. An infinity counts as 2**128 in rounding down and
-    gives the largest scale, 2**127, in rounding up; it becomes the largest number of its sign. -0
-    stays -0.
+    element, which is +0 in a format without NaN unless a correction says otherwise. An infinity
+    counts as 2**128 in rounding down and gives the largest scale, 2**127, in rounding up; it
+    becomes the largest number of its sign. -0 stays -0.
 
     Args:
         x: FP32, [..., elements].
         dst: the format of the codes.
         rounding: of the scale.
         trust: whose causes name choices or operations.
+        corrections: of the casts from FP32 to `dst`.
 
     Returns:
         Values of `dst`, [..., elements], and of E8M0, [...].
@@ -70,7 +78,8 @@ def quantised_blocks(
     """
     require_default_environment()
     scale = _scale_codes(np.abs(x.values).max(axis=-1), dst, rounding)
-    values = _under(x.values, scale, dst)
+    under = functools.partial(_under, dst=dst, corrections=corrections)
+    values = under(x.values, scale)
     if x.interval is None:
         return Enclosure(values=values), Enclosure(values=values_of(scale, E8M0))
     low, high, may_be_nan = x.low, x.high, x.interval.may_be_nan
@@ -82,16 +91,17 @@ def quantised_blocks(
     causes = _causes_of_blocks(x, trust)
     of_low, of_high = (values_of(end, E8M0) for end in scale_ends)
     scales = enclosed(values_of(scale, E8M0), of_low, of_high, nan_scale, causes)
-    ends = [_under(end, code, dst) for end in (low, high) for code in scale_ends]
+    ends = [under(end, code) for end in (low, high) for code in scale_ends]
     lower, upper = ends[0], ends[0]
     for end in ends[1:]:
         lower, upper = lesser(lower, end, dst), greater(upper, end, dst)
     of_nan: Bools = np.broadcast_to(nan_scale[..., None], x.shape)
     flags = of_nan
     if dst.nan_code is None:
-        zero = np.zeros(x.shape, lower.dtype)
-        lower = np.where(of_nan, lesser(lower, zero, dst), lower)
-        upper = np.where(of_nan, greater(upper, zero, dst), upper)
+        of_one = under(np.zeros((1, 1), np.float32), np.full(1, _NAN_SCALE, np.uint8))
+        number = np.broadcast_to(of_one[0, 0], x.shape)
+        lower = np.where(of_nan, lesser(lower, number, dst), lower)
+        upper = np.where(of_nan, greater(upper, number, dst), upper)
         flags = np.zeros(x.shape, np.bool_)
     spread: Causes = np.broadcast_to(causes[..., None], x.shape)
     return enclosed(values, lower, upper, flags, spread), scales
@@ -116,7 +126,7 @@ def _scale_codes(most: Array, dst: FloatFormat, rounding: ScaleRounding) -> _Cod
     return found
 
 
-def _under(values: Array, scale: _Codes, dst: FloatFormat) -> Array:
+def _under(values: Array, scale: _Codes, dst: FloatFormat, corrections: Corrections) -> Array:
     """Values divided by the scale of their line, in the destination.
 
     FP32 holds the quotients but those below its normal numbers, which are far below half of the
@@ -125,7 +135,7 @@ def _under(values: Array, scale: _Codes, dst: FloatFormat) -> Array:
     inverse = np.ldexp(np.float32(1), _BIAS - scale.astype(np.int32)).astype(np.float32)
     inverse = np.where(scale == _NAN_SCALE, np.float32(np.nan), inverse)[..., None]
     quotients = Enclosure(values=values * inverse)
-    return cast((to_nearest(dst),), quotients).values
+    return cast((to_nearest(dst),), quotients, corrections=corrections).values
 
 
 def to_nearest(dst: FloatFormat) -> Conversion:

@@ -23,6 +23,7 @@ from simulator.arithmetic.trust import (
     SQRT_BOUND,
 )
 from simulator.numbers.formats import (
+    BF16,
     BOOL,
     FORMATS,
     FP16,
@@ -160,7 +161,7 @@ OPERATIONS: Final = MappingProxyType({row.name: row for row in (
     _comparison(name="gt", instruction="vcmp GT", function=np.greater, directions=(1, -1)),
     _comparison(name="ge", instruction="vcmp GE", function=np.greater_equal, directions=(1, -1)),
     _comparison(name="signbit", operands=1, instruction="vshr, vconv", function=computed.signbit,
-                directions=(-1,), tables=(),
+                formats=(*_ANY, BF16), directions=(-1,), tables=(),
                 source=f"{_TILEOP}/signbit.h: the first bit; pypto-signbit.md: NaN has none"),
     _comparison(name="logical_and", instruction="vcmp, vsel, vmin", function=np.logical_and,
                 formats=(*_ANY, BOOL), rule=IntervalRule.TRUTH, directions=(1, 1),

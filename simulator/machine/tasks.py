@@ -16,7 +16,8 @@ import numpy.typing as npt
 from simulator.machine.isa import PipeBarrier, SetFlag, WaitFlag
 from simulator.machine.memory import Bytes, GlobalMemory, Region, SimulatorFault, UbRange
 from simulator.machine.pipes import CopyCompletion, Fault, Scheduler, check_completion
-from simulator.machine.tile_core import TileCore, TileStep, overlapping
+from simulator.machine.tile_core import TileCore, overlapping
+from simulator.machine.tile_steps import TileStep
 from tiling.chips import Chip
 
 TileInstruction = TileStep | SetFlag | WaitFlag | PipeBarrier

@@ -10,21 +10,16 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from simulator import arithmetic
-from simulator.arithmetic import EXACT, OPERATIONS, Enclosure
-from simulator.arithmetic.indexed.gather_scatter import gather
-from simulator.arithmetic.indexed.running_sums import prefix_scan
+from simulator.arithmetic import OPERATIONS
 from simulator.machine.core import Registers
 from simulator.machine.isa import Pipe
 from simulator.machine.memory import (
     UB,
-    Bytes,
     Effect,
     GlobalMemory,
     Lives,
@@ -33,11 +28,8 @@ from simulator.machine.memory import (
     UbRange,
     VectorMemory,
 )
-from simulator.machine.tile_functions import evaluated
 from simulator.machine.tile_opcodes import REDUCTIONS, TileOpcode, TileWork
-from simulator.numbers import float_environment
-from simulator.numbers.convert import Conversion
-from simulator.numbers.formats import FP32, FloatFormat, Format, assert_never
+from simulator.machine.tile_steps import TileBox, TileStep, step_values
 from tiling.chips import Chip
 from tiling.grid import Shape
 from tiling.ub import round_up
@@ -47,127 +39,6 @@ _COPIED: Final = {Pipe.MTE2: (False, True), Pipe.MTE3: (True, False)}
 """The pipes that copy, with the place of source and target: True in UB."""
 _LINE_ELEMS: Final = 8
 """The scratch of a reduction of lines has lines of a multiple of so many elements."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TileBox:
-    """A box of elements of a tensor that lies in UB or GM in row-major order.
-
-    Attributes:
-        space: "ub", or "gm." and the name of a tensor.
-        start_bytes: the first byte of the tensor in its memory.
-        tensor_shape: its extents as it lies there, padding included.
-        offset: of the box, an axis.
-        shape: of the box: the valid elements.
-        format: of an element.
-        buffer: the part of UB that holds the tensor; None in GM.
-
-    Raises:
-        ValueError: shapes and offset have different numbers of axes.
-    """
-
-    space: str
-    start_bytes: int
-    tensor_shape: tuple[int, ...]
-    offset: tuple[int, ...]
-    shape: tuple[int, ...]
-    format: Format
-    buffer: UbRange | None = None
-
-    def __post_init__(self) -> None:
-        if not len(self.tensor_shape) == len(self.offset) == len(self.shape) > 0:
-            raise ValueError(
-                f"a tile of {list(self.shape)} at {list(self.offset)} in {self.space} of "
-                f"{list(self.tensor_shape)}: their axes differ"
-            )
-
-    @property
-    def elem_bytes(self) -> int:
-        return self.format.dtype.itemsize
-
-    @property
-    def strides_bytes(self) -> tuple[int, ...]:
-        from_last = (self.elem_bytes, *self.tensor_shape[:0:-1])
-        return tuple(itertools.accumulate(from_last, int.__mul__))[::-1]
-
-    @property
-    def first_byte(self) -> int:
-        """The address of the first element of the box."""
-        steps = zip(self.offset, self.strides_bytes, strict=True)
-        return self.start_bytes + sum(offset * stride for offset, stride in steps)
-
-    @property
-    def stop_bytes(self) -> int:
-        """The end of the tensor that holds the box."""
-        return self.start_bytes + math.prod(self.tensor_shape) * self.elem_bytes
-
-    def regions(self) -> tuple[Region, ...]:
-        """The bytes of the box, as rows."""
-        if 0 in self.shape:
-            return ()
-        shape, strides = list(self.shape), list(self.strides_bytes)
-        width = self.elem_bytes
-        while shape and strides[-1] == width:
-            width *= shape.pop()
-            strides.pop()
-        count = shape.pop() if shape else 1
-        pitch = strides.pop() if strides else 0
-        return tuple(
-            Region(
-                space=self.space,
-                start=self.first_byte + sum(map(int.__mul__, outer, strides)),
-                width=width,
-                count=count,
-                pitch=pitch,
-            )
-            for outer in itertools.product(*map(range, shape))
-        )
-
-    def view(self, memory: Bytes) -> _Values:
-        """The elements of the box in its memory."""
-        return np.ndarray(
-            self.shape, self.format.dtype, memory.data, self.first_byte, self.strides_bytes
-        )
-
-    def __str__(self) -> str:
-        box = "x".join(map(str, self.shape))
-        return f"{self.space}+{self.first_byte} {box} {self.format}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TileStep:
-    """One tile operation with its operands.
-
-    Attributes:
-        opcode: its row.
-        inputs: the tiles that it reads.
-        outputs: those that it writes; those behind the first are scratch memory.
-        scalar: the number beside them; device code holds it in FP32.
-        scalar_first: the number is the first operand.
-        function: of a comparison, the row of `OPERATIONS`.
-        axis: of a reduction of lines, of sums, of indices, of a repetition.
-        axes: that are exchanged.
-        conversions: of a cast.
-    """
-
-    opcode: TileOpcode
-    inputs: tuple[TileBox, ...]
-    outputs: tuple[TileBox, ...]
-    scalar: float | None = None
-    scalar_first: bool = False
-    function: str = ""
-    axis: int = -1
-    axes: tuple[int, ...] = ()
-    conversions: tuple[Conversion, ...] = ()
-
-    @property
-    def pipe(self) -> Pipe:
-        return self.opcode.pipe
-
-    def __str__(self) -> str:
-        outputs = ", ".join(map(str, self.outputs))
-        scalar = [] if self.scalar is None else [f"{self.scalar:g}"]
-        return f"{self.opcode.name} {outputs} <- {', '.join([*map(str, self.inputs), *scalar])}"
 
 
 class TileCore:
@@ -240,7 +111,7 @@ class TileCore:
             return
         inputs = [self._read(tile, lives) for tile in step.inputs]
         try:
-            values = _values(step, inputs)
+            values = step_values(step, inputs)
         except (ValueError, IndexError) as error:  # operands that the operation does not take
             raise SimulatorFault(str(error)) from None
         if values.shape != result.shape:
@@ -472,109 +343,6 @@ def _refuse(first: Sequence[Region], second: Sequence[Region], what: str) -> Non
     for a, b in itertools.product(first, second):
         if a.touches(b):
             raise SimulatorFault(f"{what}: {b} and {a}", a.shared(b))
-
-
-def _values(step: TileStep, inputs: Sequence[_Values]) -> _Values:
-    """The values of a step's output."""
-    row, result = step.opcode, step.outputs[0]
-    match row.work:
-        case TileWork.COPY:
-            return inputs[0]
-        case TileWork.EXPAND:
-            return _expanded(inputs[0], result.shape)
-        case TileWork.FILL:
-            return np.broadcast_to(_scalar(step, result.format), result.shape)
-        case TileWork.CAST:
-            return arithmetic.cast(step.conversions, Enclosure(values=inputs[0])).values
-        case TileWork.REDUCE | TileWork.REDUCE_LINES:
-            return _reduced(row.function, inputs[0], step.inputs[0].format, step.axis)
-        case TileWork.PAIR:
-            return _paired(row.function, inputs, step.inputs[0].format)
-        case TileWork.ELEMENTS | TileWork.COMPARE:
-            fmt = step.inputs[-1].format
-            operands = list(inputs)
-            if step.scalar is not None:
-                last = len(operands) if row.scalar_at is None else row.scalar_at
-                operands.insert(0 if step.scalar_first else last, _scalar(step, fmt))
-            return evaluated(row.function or step.function, operands, fmt)
-        case TileWork.PAD:
-            return _padded(inputs[0], _scalar(step, result.format), result.shape)
-        case TileWork.TRANSPOSE:
-            return np.swapaxes(inputs[0], *step.axes)
-        case TileWork.ACCUMULATE:
-            return prefix_scan(
-                Enclosure(values=inputs[0]),
-                step.inputs[0].format,
-                axis=step.axis,
-                extent=inputs[0].shape[step.axis],
-                step="mul" if row.function == "mul" else "add",
-                trust=EXACT,
-                cause=0,
-                in_turn=row.function != "mul",
-            ).values
-        case TileWork.GATHER:
-            return _gathered(inputs, step.inputs[0].format, step.axis)
-        case TileWork.ALIAS:
-            raise SimulatorFault(f"{row.name} moves nothing, and has no values of its own")
-        case _:
-            assert_never(row.work)
-
-
-def _padded(values: _Values, number: _Values, shape: tuple[int, ...]) -> _Values:
-    if any(map(int.__gt__, values.shape, shape)):
-        raise SimulatorFault(f"does not pad {values.shape} to {shape}")
-    padded = np.full(shape, number, values.dtype)
-    padded[tuple(map(slice, values.shape))] = values
-    return padded
-
-
-def _gathered(inputs: Sequence[_Values], fmt: Format, axis: int) -> _Values:
-    """Elements read by indices, which must lie inside the tile."""
-    source, index = inputs
-    length = source.shape[axis]
-    beside = [slice(extent) for extent in index.shape]  # the other axes may be shorter
-    beside[axis] = slice(None)
-    source = source[tuple(beside)]
-    if index.size and not 0 <= index.min() <= index.max() < length:
-        raise SimulatorFault(
-            f"has indices {index.min()} to {index.max()} along an axis of {length} elements"
-        )
-    return gather(Enclosure(values=source), Enclosure(values=index), fmt, axis=axis).values
-
-
-def _reduced(function: str, values: _Values, fmt: Format, axis: int) -> _Values:
-    operand = Enclosure(values=values)
-    return arithmetic.reduce(OPERATIONS[function], operand, fmt, axis=axis, trust=EXACT).values
-
-
-def _paired(function: str, inputs: Sequence[_Values], fmt: Format) -> _Values:
-    """Two tiles joined; where the second is shorter, the rest of the first stays."""
-    first, second = inputs
-    if any(map(int.__lt__, first.shape, second.shape)):
-        raise SimulatorFault(f"its second tile, {second.shape}, is longer than the first")
-    box = tuple(map(slice, second.shape))
-    joined = first.copy()
-    joined[box] = evaluated(function, (np.ascontiguousarray(first[box]), second), fmt)
-    return joined
-
-
-def _expanded(values: _Values, shape: tuple[int, ...]) -> _Values:
-    try:
-        return np.broadcast_to(values, shape)
-    except ValueError:
-        raise SimulatorFault(f"does not repeat {values.shape} to {shape}") from None
-
-
-def _scalar(step: TileStep, fmt: Format) -> _Values:
-    """The number in a format; device code holds floats in FP32, rounded once."""
-    assert step.scalar is not None
-    if not isinstance(fmt, FloatFormat):
-        try:
-            return np.array(int(step.scalar), fmt.dtype)
-        except OverflowError:
-            raise SimulatorFault(f"{fmt} does not hold the scalar {step.scalar:g}") from None
-    with float_environment.quiet():
-        return np.array(step.scalar, np.float64).astype(FP32.dtype).astype(fmt.dtype)
 
 
 def overlapping(

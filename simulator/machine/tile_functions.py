@@ -88,6 +88,8 @@ def evaluated(function: str, operands: Sequence[Values], fmt: Format) -> Values:
         return evaluated("add", (evaluated("mul", (x, alpha), fmt), y), fmt)
     if isinstance(fmt, FloatFormat) and function in (*OF_ONE, *OF_TWO):
         return _special(function, operands, fmt)
+    if function == "remainder":
+        return _remainder(operands)
     if function not in CHAINS:
         given = [Enclosure(values=each) for each in operands]
         return arithmetic.evaluate(OPERATIONS[function], given, fmt, trust=EXACT).values
@@ -112,15 +114,32 @@ def _filled(like: Values, value: float) -> Values:
     return np.full(like.shape, value, np.float32)
 
 
+def _whole(values: Values, mode: RoundMode) -> Values:
+    step = Conversion(src=FP32, dst=INT32, mode=mode, policy=SATURATE)
+    return arithmetic.cast((step,), Enclosure(values=values)).values
+
+
 def _integral(values: Values, mode: RoundMode) -> Values:
-    steps = (
-        Conversion(src=FP32, dst=INT32, mode=mode, policy=SATURATE),
-        Conversion(src=INT32, dst=FP32, mode=RoundMode.RINT, policy=INF_NAN),
-    )
-    return arithmetic.cast(steps, Enclosure(values=values)).values
+    return _converted(_whole(values, mode), INT32, FP32)
 
 
 ON_ARRAYS: Final[Steps[Values]] = Steps(run=_run, filled=_filled, integral=_integral)
+
+
+def _remainder(operands: Sequence[Values]) -> Values:
+    """The remainder of INT32, divided in FP32 and with the divisor's sign; tiles go by FP32."""
+    wide = [_converted(each, INT32, FP32) for each in operands]
+    count = _whole(_run("div", *wide), RoundMode.FLOOR)
+    x, y = (
+        _whole(found, RoundMode.RINT) if each.ndim else each
+        for found, each in zip(wide, operands, strict=True)
+    )
+    product = evaluated("mul", (count, y), INT32)
+    rest = _converted(evaluated("sub", (x, product), INT32), INT32, FP32)
+    other = _converted(y, INT32, FP32)
+    is_other = _run("lt", _run("mul", rest, other), 0.0)
+    found = _run("where", is_other, _run("add", rest, other), rest)
+    return _whole(found, RoundMode.TRUNC)
 
 
 def _special(function: str, operands: Sequence[Values], fmt: FloatFormat) -> Values:

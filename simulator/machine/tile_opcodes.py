@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Final
 
 from simulator.machine.isa import Pipe
-from simulator.numbers.formats import FP32, Format
+from simulator.numbers.formats import BF16, FP16, FP32, INT16, INT32, Format
 
 
 class TileWork(enum.Enum):
@@ -37,10 +37,17 @@ class TileWork(enum.Enum):
     TRANSPOSE = "two axes are exchanged"
     ACCUMULATE = "the sums or products of all elements up to each along an axis"
     GATHER = "elements along an axis, read by indices"
+    PATTERN = "elements along the last axis at a fixed pattern, whose number is the scalar"
+    ONE_HOT = "1 at the place that each element names along a new last axis, else 0"
+    TRIANGLE = "the elements on one side of a diagonal, their products with 0 on the other"
+    SPACED = "numbers at a distance from each other"
+    WEIGH = "a function of the elements, and of one weight for each place of the second axis"
     ALIAS = "another view of the same bytes; nothing moves"
 
 
 REDUCTIONS: Final = frozenset((TileWork.REDUCE, TileWork.REDUCE_LINES))
+NUMBERED: Final = frozenset((TileWork.TRIANGLE, TileWork.SPACED))
+"""Works with a number that follows from the place of the tile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +69,7 @@ class TileOpcode:
             (tileop/arch32/dynamic/vector_dyn.h:2855; pto-isa a2a3/TTrans.hpp).
         in_place: an output may be written over an input.
         moves_whole: a tile that its elements fill is moved instead (vector/pad.cpp:23).
+        in_repeats: formats that it reads in whole repeats of 256 B, rows beyond the last too.
         inside: the instructions inside, each once, in the order in which the sources name them;
             which of them run depends on formats and shapes. Masks, flags and barriers are left out.
     """
@@ -77,6 +85,7 @@ class TileOpcode:
     is_late: bool = False
     in_place: bool = False
     moves_whole: bool = False
+    in_repeats: frozenset[Format] = frozenset()
     inside: tuple[str, ...]
 
 
@@ -86,7 +95,14 @@ _scalar = partial(_elements, has_scalar=True)
 _special = partial(_elements, has_scratch=True)
 _reduce = partial(TileOpcode, work=TileWork.REDUCE, has_scratch=True)
 _lines = partial(_reduce, work=TileWork.REDUCE_LINES, in_place=True)
-_compare = partial(TileOpcode, work=TileWork.COMPARE, has_scratch=True, in_place=True)
+_FLOATS: Final = frozenset((FP32, FP16, BF16))
+_compare = partial(
+    TileOpcode,
+    work=TileWork.COMPARE,
+    has_scratch=True,
+    in_place=True,
+    in_repeats=_FLOATS | {INT32, INT16},
+)
 _pair = partial(TileOpcode, work=TileWork.PAIR, inputs=2)
 _transpose = partial(TileOpcode, work=TileWork.TRANSPOSE)
 _IN: Final = "copy_gm_to_ubuf_align"
@@ -135,7 +151,7 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
     _elements(name="CEIL", function="ceil", inside=("vconv",)),
     _elements(name="FLOOR", function="floor", inside=("vconv",)),
     _elements(name="TRUNC", function="trunc", inside=("vconv",)),
-    _elements(name="LOGICALNOT", function="logical_not", has_scratch=True,
+    _elements(name="LOGICALNOT", function="logical_not", has_scratch=True, in_repeats=_FLOATS,
             inside=("vconv", "vector_dup", "vcmpv", "vsel")),
     _elements(name="EXP2", function="exp2", has_scratch=True,
             inside=("vconv", "vector_dup", "vln", "vmul", "vexp")),
@@ -193,6 +209,8 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
     _special(name="FLOORDIVS", function="floor_div", has_scalar=True, in_place=False,
             inside=("vdiv", "vconv", "vmuls", "vsub", "vcmpvs", "vsel")),
     _scalar(name="LReLU", function="lrelu", inside=("vlrelu",)),
+    TileOpcode(name="PRELU", work=TileWork.WEIGH, function="lrelu", inputs=2, has_scratch=True,
+            in_repeats=_FLOATS, inside=("vcmpvs", "vmul", "vsel", "vlrelu")),
     _special(name="SIGNBIT", function="signbit", inside=("vshr", "vconv")),
     _special(name="ISNAN", function="isnan", inside=("vcmpv", "vsel", "vconv")),
     _special(name="ISFINITE", function="isfinite",
@@ -230,6 +248,12 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
             inside=("vconv", "vector_dup", "vcmpv", "vsel")),
     _scalar(name="WHERE_ST", function="where", inputs=2, scalar_at=1, has_scratch=True,
             inside=("vconv", "vector_dup", "vcmpv", "vsel")),
+    TileOpcode(name="TRIUL", work=TileWork.TRIANGLE, inside=("vector_dup", "vmul", _UNIT_S)),
+    TileOpcode(name="RANGE", work=TileWork.SPACED, inputs=0, has_scalar=True,
+            inside=(_UNIT_S, "vadds")),
+    TileOpcode(name="GATHER_MASK", work=TileWork.PATTERN, has_scalar=True,
+            inside=("vreducev2",)),
+    TileOpcode(name="ONEHOT", work=TileWork.ONE_HOT, inside=("vector_dup", _UNIT_S)),
     TileOpcode(name="PAD", work=TileWork.PAD, has_scalar=True, moves_whole=True,
             inside=("vcopy", "vector_dup")),
     TileOpcode(name="FILLPAD", work=TileWork.PAD, has_scalar=True, inside=("vcopy", "vector_dup")),
@@ -271,17 +295,13 @@ NO_ROW: Final[Mapping[str, str]] = MappingProxyType(
         **dict.fromkeys(("BITSORT", "MRGSORT", "TILEDMRGSORT", "EXTRACT"), _SORTED),
         **dict.fromkeys(("GATHER", "GATHER_IN_UB", "INDEX_OUTCAST", "INDEX_PUT"), _BY_GM),
         **dict.fromkeys(("SCATTER", "SCATTER_ELEMENT"), _SCALAR),
+        **dict.fromkeys(("A_MUL_B", "GATHER_IN_L1"), "the cube's memories, which are not modelled"),
         "POWS": "a number that chooses among several functions",
         "REMRS": "a number before its tile, which the dump puts behind it",
-        "PRELU": "a weight for each column, which no operand is repeated to",
-        "TRIUL": "a diagonal that the place of the tile moves",
-        **dict.fromkeys(
-            ("PERMUTE", "PACK", "UNPACK", "GATHER_MASK_BUILDIN"), "a move that is not modelled"
-        ),
-        "INDEX_ADD": "an order in which rows are added to memory, which is not public",
+        **dict.fromkeys(("PERMUTE", "PACK", "UNPACK"), "a move that is not modelled"),
+        "INDEX_ADD": "rows that its indices name, added in an order that is not public in GM",
         "INDEX_ADD_UB": "rows that its indices name, which the scalar unit reads",
         "BRCB": "a packed column, whose layout is not modelled",
-        "RANGE": "a first number that the dump's JSON lacks",
         "WHERE_SS": "two numbers that the dump lacks",
     }
 )

@@ -82,9 +82,7 @@ def nearest_code(number: Number, fmt: Format) -> int:
     """
     code = _nearest_int(number, fmt) if isinstance(fmt, IntFormat) else _nearest_float(number, fmt)
     if code is None:
-        raise ValueError(
-            f"{short_text(str(number))} is not in {fmt}, which holds {range_text(fmt)}"
-        )
+        raise ValueError(f"{short_text(str(number))} is not in {fmt}, which holds {_range(fmt)}")
     return code
 
 
@@ -113,8 +111,7 @@ def _nearest_float(number: Number, fmt: FloatFormat) -> int | None:
     return fmt.code_of_rank(rank) | (fmt.sign_code if signed else 0)
 
 
-def range_text(fmt: Format) -> str:
-    """The least and the greatest number of a format."""
+def _range(fmt: Format) -> str:
     if isinstance(fmt, IntFormat):
         return f"{fmt.min} to {fmt.max}"
     largest = str(number_of(fmt.max_code, fmt))

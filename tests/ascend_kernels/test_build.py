@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -192,8 +193,8 @@ def test_a_compiler_on_the_path_will_do(
 def test_cmake_builds_the_same() -> None:
     """The same sources, parts, architecture, includes and libraries as the commands."""
     text = (CSRC / "CMakeLists.txt").read_text(encoding="utf-8")
-    assert f"set(CMAKE_ASC_ARCHITECTURES {build.CAST_LIBRARY.architecture})" in text
-    assert f"set(PARTS {' '.join(PARTS)})" in text
+    assert "set(CMAKE_ASC_ARCHITECTURES dav-${PYPTO_CAST_ARCH})" in text
+    assert text.count("PYPTO_CAST_ARCH=${PYPTO_CAST_ARCH}") == 2  # of the kernels and of the op
     assert "OBJECT cast_kernels.asc)" in text
     assert "add_library(pypto_cast_npu SHARED cast_op.cpp ${KERNELS})" in text
     (libraries,) = re.findall(r"target_link_libraries\(pypto_cast_npu PRIVATE ([\w ]+)\)", text)
@@ -214,6 +215,21 @@ def test_cmake_builds_the_same() -> None:
     for folder in folders:
         first, _, rest = folder.partition("/")
         assert f"{words[first]}/{rest}" in text
+
+
+@pytest.mark.parametrize("kind", build.CAST_LIBRARIES.values(), ids=lambda kind: kind.architecture)
+def test_cmake_finds_the_parts_of_a_family(tmp_path: Path, kind: build.Library) -> None:
+    if shutil.which("cmake") is None:
+        pytest.skip("cmake is not installed")
+    text = (CSRC / "CMakeLists.txt").read_text(encoding="utf-8")
+    lines = text[text.index("file(READ") : text.index("foreach(part")]
+    lines = lines.replace("${CMAKE_CURRENT_LIST_DIR}", str(CSRC))
+    script = tmp_path / "parts.cmake"
+    architecture = f"set(PYPTO_CAST_ARCH {kind.target.architecture})\n"
+    script.write_text(f'{architecture}{lines}message("${{PARTS}}")\n', encoding="utf-8")
+    ran = subprocess.run(["cmake", "-P", script], capture_output=True, text=True, check=True)
+    names = [part.removeprefix("PYPTO_CAST_INSTANCES_") for part in kind.parts]
+    assert ran.stderr.strip().split(";") == names
 
 
 # --- Which CANN ----------------------------------------------------------------------------------

@@ -171,10 +171,10 @@ def test_devices_that_answer(
 # --- The library ---------------------------------------------------------------------------------
 
 
-def built_library() -> Path:
-    library = build.cached_library()
+def built_library(kind: build.Library = build.CAST_LIBRARY) -> Path:
+    library = build.cached_library(kind)
     for folder in (library.parent.parent, library.parent):
-        folder.mkdir(mode=0o700)
+        folder.mkdir(mode=0o700, exist_ok=True)
     library.write_bytes(b"")
     return library
 
@@ -275,6 +275,25 @@ def test_a_launch_of_a_family_that_the_library_lacks(monkeypatch: pytest.MonkeyP
     with pytest.raises(npu.NpuError, match=r"launch takes casts of A2/A3, .* is of 950: run it"):
         npu.launch(FakeTensor("npu"), "float16", CASES_950[0].program((100, 64), (8, 64)))
     assert fake.calls == []
+
+
+@pytest.mark.parametrize("soc_name", ["Ascend950PR", "Ascend950DT_957x"])
+def test_a_device_has_the_library_of_its_family(
+    soc_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = install(monkeypatch, FakeTorch())
+    fake.npu.get_device_name = lambda index: soc_name
+    built_library()  # of A2 and A3
+    with pytest.raises(npu.NpuError, match=r"run python -m ascend_kernels\.build --arch dav-3510"):
+        npu.load()
+    library = built_library(build.CAST_LIBRARIES["950"])
+    assert npu.find_library() == library
+    cast = CASES_950[0].program((100, 64), (8, 64))
+    assert npu.launch(FakeTensor("npu"), "float16", cast) == "result"
+    assert fake.loaded == [str(library)]
+    assert fake.calls[0][3] == instances.instance_number(cast.resolution)
+    with pytest.raises(npu.NpuError, match=r"launch takes casts of 950, .* is of A2/A3: run it"):
+        npu.launch(FakeTensor("npu"), "float16", program())
 
 
 def test_a_launch_of_a_tensor_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:

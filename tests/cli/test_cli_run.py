@@ -98,6 +98,25 @@ def test_arguments_names_and_neighbours_are_the_programs(command: Command, tmp_p
     del sys.modules["neighbour_of_the_program"]
 
 
+def test_timelines_are_written_where_upstream_writes_them(command: Command, tmp_path: Path) -> None:
+    unplanned = """
+@pypto.frontend.jit
+def unplanned(x: pypto.Tensor([], pypto.DT_FP32), out: pypto.Tensor([], pypto.DT_FP32)):
+    pypto.set_vec_tile_shapes(4, 16)
+    out[:] = pypto.where(x > 0.0, 1.0, 0.0)
+
+unplanned(np.ones((4, 16), np.float32), np.ones((4, 16), np.float32))
+"""
+    folder = tmp_path / "output"
+    ran = command("run", "--timelines", folder, program(tmp_path, HEAD + NUMPY + NUMPY + unplanned))
+    assert ran.code == 0, ran.err
+    (of_halved,) = (path for path in folder.iterdir() if f"_{os.getpid()}_" in path.name)
+    assert of_halved.name.endswith("_halved")
+    trace = json.loads((of_halved / "CostModelSimulationOutput/merged_swimlane.json").read_text())
+    assert {"COPY_IN", "CAST", "COPY_OUT"} <= {each["name"] for each in trace["traceEvents"]}
+    assert ran.err.count("unplanned has no timeline: ") == 1
+
+
 @pytest.mark.parametrize(
     ("ending", "code", "said"),
     [("sys.exit(3)", 3, ""), ("sys.exit()", 0, ""), ("sys.exit('no')", 1, "no\n")],
@@ -152,6 +171,23 @@ def test_operations_and_undecided_results_are_counted(command: Command, tmp_path
         "pypto-cast: 1 kernel ran (third once with 0 casts and 2 operations), 0 casts and 1 "
         "operation outside; 1 results certain, 7 undecided"
     )
+
+
+def test_a_program_runs_on_the_chip_that_is_named(command: Command, tmp_path: Path) -> None:
+    """The 950's NaN to E2M1 is a reading, which the program's kernel takes."""
+    text = """
+import numpy as np, pypto
+x = pypto.cast(pypto.from_numpy(np.full((2, 64), np.nan, np.float32)), pypto.DT_BF16)
+print(np.asarray(pypto.cast(x, pypto.DT_FP4_E2M1X2).numpy(), np.float32).max())
+"""
+    path = program(tmp_path, text)
+    assert "Chips of 950 cast it" in command("run", path).err
+    on_950 = ("run", "--chip", "Ascend950PR")
+    assert command(*on_950, path).out == "0.0\n"
+    assert command(*on_950, "--reading", "nan-e2m1=max", path).out == "6.0\n"
+    refused = command("run", "--reading", "nan-e2m1=max", path)
+    assert (refused.code, refused.out) == (2, "")
+    assert "is of chips of 950" in refused.err
 
 
 def test_what_torch_npu_adds_for_drivers(command: Command, tmp_path: Path) -> None:

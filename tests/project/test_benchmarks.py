@@ -11,7 +11,7 @@ import pytest
 import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX, CastRule
 from benchmarks import cast as benchmark
-from benchmarks import imports, measuring, peers
+from benchmarks import imports, measuring, models_950, peers
 from benchmarks.measuring import markdown, sample
 from simulator.numbers.convert import values_of
 from simulator.numbers.formats import BF16, FP16, FP32
@@ -141,3 +141,22 @@ def test_special_functions_lie_inside_their_ends(monkeypatch: pytest.MonkeyPatch
     )
     with pytest.raises(AssertionError, match="tanh"):
         special_functions.rows("tanh", "FP32", (x,), 1)
+
+
+def test_references_of_the_models_of_the_950() -> None:
+    """HiF8 in bytes comes back; views of one memory reach a kernel as copies, and are written."""
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    operators = models_950._operators(torch)
+    codes = torch.arange(1, 112, dtype=torch.uint8).reshape(3, 37)
+    to, hif8 = operators["npu_dtype_cast"], models_950.HIF8
+    back = to(to(codes, torch.float32, input_dtype=hif8), hif8)
+    assert torch.equal(back, codes)
+    pages = torch.zeros(4, 16, dtype=torch.uint8)
+    left, right = pages[:, :8], pages.view(torch.float32)[:, 2:]
+
+    def kernel(first: object, second: object) -> None:
+        assert first.data_ptr() != pages.data_ptr()  # type: ignore[attr-defined]
+        first[0, 0], second[1, 1] = 7, 1.0  # type: ignore[index]
+
+    models_950._apart(torch, kernel)(left, right)
+    assert (int(pages[0, 0]), float(right[1, 1]), int((pages != 0).sum())) == (7, 1.0, 3)

@@ -11,12 +11,26 @@ import pytest
 from support.environment.sources import ROOT
 
 from benchmarks import upstream_tests
-from benchmarks.upstream_tests import Result, Verdict, files_of, judged, kept, report
+from benchmarks.upstream_tests import Outcomes, Result, Verdict, files_of, judged, kept, report
 
 _PASSING = "import pypto\ndef test_it():\n    assert pypto.DT_FP16.name == 'DT_FP16'\n"
 _FAILING = "def test_it():\n    raise KeyError('mine')\n"
 _SKIPPED = "import pytest\n@pytest.mark.skip\ndef test_it():\n    pass\n"
 _INTERNAL = "import pypto.ir\ndef test_it():\n    pass\n"
+_REFUSED = """
+import numpy as np, pypto, pytest
+
+@pypto.frontend.jit
+def kernel(x: pypto.Tensor([], pypto.DT_FP32)):
+    return
+
+def test_it():
+    with pytest.raises(pypto.error.ParserError):
+        kernel(np.zeros((2, 8), np.float32))
+
+def test_that_strict_fails():
+    kernel(np.zeros((2, 8), np.float32))
+"""
 _ENDLESS = "import time\ndef test_it():\n    time.sleep(600)\n"
 
 
@@ -30,6 +44,7 @@ def checkout(tmp_path: Path) -> Path:
         ("python/tests/ut/test_e.py", "X = 1\n"),
         ("python/tests/ut/pypto_pro/test_f.py", _FAILING),
         ("python/tests/st/operation/test_g.py", _ENDLESS),
+        ("python/tests/ut/test_j.py", _REFUSED),
         ("examples/h.py", "import pypto\n"),
         ("examples/i.py", "import pypto\npypto.sofmax\n"),
     ):
@@ -41,7 +56,7 @@ def checkout(tmp_path: Path) -> Path:
 
 def test_files_with_tests_and_examples_are_found(checkout: Path) -> None:
     assert [path.stem for path in files_of(checkout)] == [
-        *("test_f", "test_a", "test_b", "test_c", "test_d", "test_g", "h", "i")
+        *("test_f", "test_a", "test_b", "test_c", "test_d", "test_j", "test_g", "h", "i")
     ]
 
 
@@ -52,11 +67,12 @@ VERDICTS = {
     "d": (Verdict.INTERNALS, "has no 'ir'"),
     "f": (Verdict.ONLY_950, "second language"),
     "h": (Verdict.AGREES, ""),
+    "j": (Verdict.AGREES, ""),
     "i": (Verdict.FAILS, "did you mean 'softmax'?"),
 }
 
 
-@pytest.mark.parametrize("names", ["bfh", pytest.param("acdi", marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("names", ["bfhj", pytest.param("acdi", marks=pytest.mark.exhaustive)])
 def test_each_file_gets_its_verdict(checkout: Path, names: str) -> None:
     """Each runs in a process of its own."""
     command = [sys.executable, "-m", "benchmarks.upstream_tests", "--seconds", "60"]
@@ -75,13 +91,25 @@ def test_each_file_gets_its_verdict(checkout: Path, names: str) -> None:
 
 
 def test_a_fault_here_outweighs_what_is_out_of_reach() -> None:
-    raised = ["pypto_cast has no 'ir': upstream's ir is a part of upstream's compiler"] * 2
-    assert judged("a.py", 3, 0, raised).verdict is Verdict.INTERNALS
-    assert judged("a.py", 3, 0, [*raised, "ValueError: x|y"]).why == "ValueError: x/y"
+    text = "pypto_cast has no 'ir': upstream's ir is a part of upstream's compiler"
+    found = Outcomes(passed={"a"}, raised={"b": text, "c": text})
+    assert judged("a.py", found).verdict is Verdict.INTERNALS
+    found.raised["d"] = "ValueError: x|y"
+    assert judged("a.py", found).why == "ValueError: x/y"
+
+
+def test_what_strict_passes_counts() -> None:
+    found = Outcomes(passed={"a"}, skipped=1, raised={"b": "x", "c": "y", "d": "z"})
+    strict = Outcomes(passed={"b", "c"}, raised={"a": "u", "c": "in its teardown", "d": "v"})
+    both = found.with_strict(strict)
+    assert both == Outcomes(passed={"a", "b"}, skipped=1, raised={"c": "y", "d": "z"})
 
 
 def test_rows_of_a_table_are_read_again() -> None:
-    rows = [judged("a.py", 1, 2, []), judged("b.py", 0, 0, ["ValueError: x|y"])]
+    rows = [
+        judged("a.py", Outcomes(passed={"a"}, skipped=2)),
+        judged("b.py", Outcomes(raised={"b": "ValueError: x|y"})),
+    ]
     assert list(kept(report(rows))) == rows
     assert "Of the 2 files of the first and the last kind 1 run and agree." in report(rows)
 

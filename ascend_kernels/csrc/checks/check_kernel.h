@@ -140,8 +140,8 @@ struct Control {
 
 // --- What a copy leaves in UB ----------------------------------------------------------------
 
-// Two blocks of UB that hold x from its second block on, after a copy of fewer bytes than a block to
-// the first of them.
+// On each core two blocks of UB that hold x from its second block on, after a copy of fewer bytes
+// than a block to the first of them.
 struct CopyTail {
     static __aicore__ inline void Run(GM_ADDR x, GM_ADDR y, const CheckTilingData& tiling) {
         AscendC::TPipe pipe;
@@ -151,7 +151,10 @@ struct CopyTail {
         AscendC::GlobalTensor<uint8_t> source;
         AscendC::GlobalTensor<uint8_t> target;
         source.SetGlobalBuffer(reinterpret_cast<__gm__ uint8_t*>(x), 3 * kResultBytes);
-        target.SetGlobalBuffer(reinterpret_cast<__gm__ uint8_t*>(y), 2 * kResultBytes);
+        target.SetGlobalBuffer(reinterpret_cast<__gm__ uint8_t*>(y),
+                               2 * kResultBytes * static_cast<uint64_t>(AscendC::GetBlockNum()));
+        const auto mine =
+            target[2 * kResultBytes * static_cast<uint64_t>(AscendC::GetBlockIdx())];
         AscendC::DataCopyExtParams whole(1, 2 * kResultBytes, 0, 0, 0);
         AscendC::DataCopyExtParams tail(1, tiling.block_bytes, 0, 0, 0);
         AscendC::DataCopyPadExtParams<uint8_t> no_padding;
@@ -159,7 +162,7 @@ struct CopyTail {
         AscendC::PipeBarrier<PIPE_ALL>();
         AscendC::DataCopyPad(ub, source, tail, no_padding);
         AscendC::PipeBarrier<PIPE_ALL>();
-        AscendC::DataCopyPad(target, ub, whole);
+        AscendC::DataCopyPad(mine, ub, whole);
         AscendC::PipeBarrier<PIPE_ALL>();
     }
 };
@@ -178,11 +181,14 @@ struct Barrier {
     }
 };
 
+// A flag there and one back: MTE2 sets its flag again only once V has waited for the last one.
 struct Flag {
     static __aicore__ inline void Run(GM_ADDR, const AscendC::LocalTensor<uint8_t>&,
                                       const CheckTilingData&) {
         AscendC::SetFlag<AscendC::HardEvent::MTE2_V>(0);
         AscendC::WaitFlag<AscendC::HardEvent::MTE2_V>(0);
+        AscendC::SetFlag<AscendC::HardEvent::V_MTE2>(0);
+        AscendC::WaitFlag<AscendC::HardEvent::V_MTE2>(0);
     }
 };
 
@@ -236,6 +242,8 @@ struct Clock {
         GM_ADDR gm = x;
         if constexpr (writes) {
             gm = y + kResultBytes * static_cast<uint64_t>(AscendC::GetBlockNum());
+            AscendC::Duplicate(work.template Get<int16_t>(), static_cast<int16_t>(0),
+                               static_cast<int32_t>(tiling.ub_bytes / sizeof(int16_t)));
         }
         AscendC::PipeBarrier<PIPE_ALL>();
         const int64_t before = AscendC::GetSystemCycle();

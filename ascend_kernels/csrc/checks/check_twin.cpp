@@ -19,17 +19,19 @@ constexpr Kernel kernels[] = {PYPTO_CHECK_INSTANCES(PYPTO_CHECK_ENTRY)};
 
 }  // namespace
 
-// Plays all cores of a launch. Returns 0, or 1 with the reason in `error`.
+// Plays all cores of a launch. `visit`, if any, is shown every instruction. Returns 0, or 1 with the
+// reason in `error`.
 PYPTO_TWIN_EXPORT int pypto_check_run(uint64_t instance, const CheckTilingData* tiling, uint8_t* x,
                                       uint64_t x_bytes, uint8_t* y, uint64_t y_bytes,
-                                      uint64_t cores, char* error, uint64_t error_bytes) {
+                                      uint64_t cores, pypto_twin::Visit visit, char* error,
+                                      uint64_t error_bytes) {
     pypto_twin::VectorCore& core = pypto_twin::vector_core();
     try {
         pypto_twin::require(instance < std::size(kernels), "no such instance");
         core.blocks = static_cast<uint32_t>(cores);
         core.x = {x, x_bytes};
         core.y = {y, y_bytes};
-        core.visit = nullptr;
+        core.visit = visit;
         for (uint64_t block = 0; block < cores; ++block) {
             core.block = static_cast<uint32_t>(block);
             kernels[instance](x, y, *tiling);

@@ -33,6 +33,8 @@ void each(const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src
     auto* to = reinterpret_cast<T*>(dst.claim(size_bytes));
     const auto* a = reinterpret_cast<const T*>(src0.claim(size_bytes));
     const auto* b = reinterpret_cast<const T*>(src1.claim(size_bytes));
+    vector_core().record(Op::UB_WORK, dst.offset(), size_bytes, src0.offset(), size_bytes,
+                         src1.offset(), size_bytes);
     for (int32_t i = 0; i < count; ++i) store(to[i], function(number(a[i]), number(b[i])));
 }
 
@@ -77,6 +79,8 @@ void WholeReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, int32_
     require(0 <= repeats && repeats <= 255, "repeatTime must be 0 to 255, is ", repeats);
     auto* to = reinterpret_cast<T*>(dst.claim(sizeof(T) * static_cast<uint64_t>(repeats)));
     const auto* from = reinterpret_cast<const T*>(src.claim(uint64_t{256} * repeats));
+    vector_core().record(Op::UB_WORK, dst.offset(), sizeof(T) * static_cast<uint64_t>(repeats),
+                         src.offset(), uint64_t{256} * repeats);
     for (int32_t i = 0; i < repeats; ++i) store(to[i], tree_sum(from + i * lanes, lanes));
 }
 

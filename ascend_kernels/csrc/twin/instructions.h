@@ -388,7 +388,8 @@ PYPTO_TWIN_SCALAR(ShiftRight)
 template <pipe_t pipe>
 inline void PipeBarrier() {
     static_assert(pipe == PIPE_V || pipe == PIPE_ALL, "the twin knows barriers of these pipes");
-    if constexpr (pipe == PIPE_V) pypto_twin::vector_core().record(pypto_twin::Op::PIPE_BARRIER);
+    using pypto_twin::Op;
+    pypto_twin::vector_core().record(pipe == PIPE_V ? Op::PIPE_BARRIER : Op::BARRIER_ALL);
 }
 
 inline void SetDeqScale(half scale) {

@@ -83,6 +83,8 @@ class LocalTensor {
     void SetValue(uint32_t index, T value) const {
         T* elements = reinterpret_cast<T*>(claim(uint64_t{index + 1} * sizeof(T)));
         elements[index] = value;
+        pypto_twin::vector_core().record(pypto_twin::Op::UB_WORK,
+                                         offset_ + uint64_t{index} * sizeof(T), sizeof(T));
     }
 
     // The address of bytes that an instruction touches.

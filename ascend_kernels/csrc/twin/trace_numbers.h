@@ -43,7 +43,7 @@
     X(fp4x2_e1m2_t, 15)
 
 namespace pypto_twin {
-enum class Op : int64_t { DATA_COPY_PAD, CAST, CAST_REPEAT, DUPLICATE, AND_REPEAT, SET_CTRL, RESTORE_CTRL, SET_DEQ_SCALE, SET_FLAG, WAIT_FLAG, PIPE_BARRIER, SCALAR };
+enum class Op : int64_t { DATA_COPY_PAD, CAST, CAST_REPEAT, DUPLICATE, AND_REPEAT, SET_CTRL, RESTORE_CTRL, SET_DEQ_SCALE, SET_FLAG, WAIT_FLAG, PIPE_BARRIER, SCALAR, UB_WORK, BARRIER_ALL };
 enum class ScalarOp : int64_t { Maxs, Mins, Muls, ShiftLeft, ShiftRight };
 // Addresses are a space and a byte offset in it.
 enum class Space : int64_t { UB, X, Y };

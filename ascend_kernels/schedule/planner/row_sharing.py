@@ -88,7 +88,7 @@ def step_and_length(graph: TileGraph, axis: int) -> tuple[int, int]:
         row, asked = TILE_OPCODES.get(node.opcode), node.attributes
         is_along = row is not None and row.work in _ALONG and asked.axis == axis
         is_moved = axis in asked.axes or any(asked.offset[axis : axis + 1])
-        if node.opcode == "RESHAPE" or is_along or is_moved:
+        if node.opcode == "RESHAPE" or is_along or is_moved or asked.number is not None:
             return 0, 0
         if node.opcode not in ("VIEW", "ASSEMBLE"):
             steps.update(node.tile_shape[axis : axis + 1] or (0,))

@@ -39,7 +39,7 @@ from ascend_kernels.schedule.planner.tiles.tile_graph import (
     producers,
 )
 from ascend_kernels.schedule.planner.tiles.tile_views import alive
-from simulator.machine.tile_opcodes import TILE_OPCODES
+from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
 from tiling.grid import Shape
 from tiling.ub import round_up
 
@@ -47,17 +47,15 @@ _ROW_BLOCKS: Final = 8
 _WIDENED: Final = frozenset(
     (
         *("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "CMP", "CMPS"),
-        *("PAIRSUM", "PAIRMAX", "PAIRMIN"),
+        *("PAIRSUM", "PAIRMAX", "PAIRMIN", "PAIRPROD"),
     )
 )
 """Opcodes whose operands are padded to the widest of them (interface/operation/opcode.cpp)."""
-_APART: Final = frozenset(("scalar", "offset", "file", "line"))
+_APART: Final = frozenset(("scalar", "offset", "number", "file", "line"))
 _asked: Final[Callable[[Attributes], Hashable]] = operator.attrgetter(
     *(each.name for each in fields(Attributes) if each.name not in _APART)
 )
-"""The attributes of a node but its number, its place in a tensor and that in the source."""
-_WHOLE_REPEATS: Final = frozenset(("CMP", "CMPS"))
-"""Opcodes that read rows beyond the last, up to 256 B."""
+"""The attributes of a node but its numbers, its place in a tensor and that in the source."""
 
 
 def eliminate_common(graph: TileGraph) -> TileGraph:
@@ -108,7 +106,8 @@ def _identity(node: Node, output: int) -> Hashable:
     """A node with six decimals of its number, the text that upstream compares (DumpAttr)."""
     asked = node.attributes
     text = decimals(asked.scalar)
-    return node.opcode, node.inputs, _asked(asked), asked.offset, text, node.subgraph, output
+    told = _asked(asked), asked.offset, asked.number, text
+    return node.opcode, node.inputs, told, node.subgraph, output
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +181,10 @@ def padded(graph: TileGraph, parts: Mapping[int, _Part]) -> Mapping[int, Shape]:
             continue
         visited.add(tensor)
         *outer, last = found[parts[tensor].raw]
-        if node.opcode in _WHOLE_REPEATS and outer:
-            blocks = last * graph.tensors[tensor].format.dtype.itemsize // BLOCK_BYTES
+        fmt, opcode = graph.tensors[tensor].format, TILE_OPCODES[node.opcode]
+        is_deep = opcode.work is TileWork.WEIGH and len(outer) > 1
+        if outer and fmt in opcode.in_repeats and not is_deep:
+            blocks = last * fmt.dtype.itemsize // BLOCK_BYTES
             outer[-1] += -(-_ROW_BLOCKS // blocks) - 1
             found[parts[tensor].raw] = (*outer, last)
     return found
@@ -276,7 +277,8 @@ def _asks_extents(graph: TileGraph, node: Node) -> bool:
 
 
 def _has_access(graph: TileGraph, node: Node) -> bool:
-    return node.opcode in COPIES or _asks_extents(graph, node)
+    is_numbered = node.attributes.number is not None
+    return node.opcode in COPIES or is_numbered or _asks_extents(graph, node)
 
 
 def _by_access(asking: Sequence[Node], ordered: Sequence[Node]) -> list[Node]:
@@ -450,6 +452,8 @@ def _leaf(
             saturate=asked.saturate is not False,
             scalar=asked.scalar,
             scalar_first=asked.scalar_first,
+            step=asked.step,
+            numbers=() if asked.number is None else (("valid", accesses[node.number], 0),),
             axis=asked.axis,
             axes=asked.axes,
             function=asked.function,
@@ -492,6 +496,8 @@ def _access(
     temporaries: Mapping[int, Temporary],
     extents: Mapping[int, Scalars],
 ) -> Access:
+    if (number := node.attributes.number) is not None:
+        return Access(tensor="", offset=(), shape=(number,))
     if node.opcode not in COPIES:
         return Access(tensor="", offset=(), shape=extents[node.outputs[0]])
     inner, outer = node.outputs[0], node.inputs[0]

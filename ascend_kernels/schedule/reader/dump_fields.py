@@ -59,6 +59,10 @@ LEAF: Final[Mapping[str, Any]] = {
             "op_attr?": {
                 "IS_CUBE?": bool,
                 "SCALAR?": {"value": float | None},
+                "op_attr_START?": {"value": float | None},
+                "op_attr_STEP?": {"value": float | None},
+                "op_attr_patternMode?": int,
+                "is_upper?": bool,
                 "op_attr_reverseOperand?": bool,
                 "op_attr_AXIS?": int,
                 "op_attr_EXPANDDIM?": int,

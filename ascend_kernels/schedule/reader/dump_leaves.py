@@ -21,6 +21,7 @@ from ascend_kernels.schedule.parts import (
 from ascend_kernels.schedule.planner.tiles.tile_graph import Node, in_order
 from ascend_kernels.schedule.reader.control_flow import scalars_of
 from ascend_kernels.schedule.scalars import Scalar
+from simulator.arithmetic.indexed.by_place import TRIANGLES
 from simulator.machine.tile_opcodes import TILE_OPCODES
 from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
@@ -40,13 +41,14 @@ _MARKS: Final = ("PHASE1", "PHASE2")
 class LeafText:
     """A leaf, and the data its callers need: the expressions of its copies, the entries of their
     argument lists that give a valid shape besides, and the tensors in GM that it reshapes, two by
-    two, by their place among a call's operands.
+    two, by their place among a call's operands; and the places of numbers in their argument lists.
     """
 
     leaf: Leaf
     copies: list[tuple[int | None, Sequence[Any], Sequence[Any]]] = field(default_factory=list)
     shapes: list[int] = field(default_factory=list)
     reshaped: list[int] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
 
 
 class LeafReader:
@@ -57,6 +59,7 @@ class LeafReader:
         function: Mapping[str, Any],
         shapes: Mapping[str, str],
         numbers: Mapping[str, float],
+        of_task: Mapping[str, int],
         entries: Mapping[int, int],
         formats: Formats,
         ub_bytes: int,
@@ -64,6 +67,8 @@ class LeafReader:
         self._function = function
         self._shapes = shapes
         self._numbers = numbers
+        self._of_task = of_task
+        self._given: list[int] = []
         self._entries = entries
         self._asked: list[int] = []
         self._reshaped: list[int] = []
@@ -104,7 +109,13 @@ class LeafReader:
         )
         name = str(self._function["func_magicname"])
         leaf = Leaf(name=name, core=core, operations=made, buffers=buffers)
-        return LeafText(leaf=leaf, copies=self._copies, shapes=self._asked, reshaped=self._reshaped)
+        return LeafText(
+            leaf=leaf,
+            copies=self._copies,
+            shapes=self._asked,
+            reshaped=self._reshaped,
+            numbers=self._given,
+        )
 
     def _record_valid_shapes(self) -> None:
         """Record the symbols of valid shapes: a copy or an operation gives each."""
@@ -154,7 +165,13 @@ class LeafReader:
             access = len(self._copies)
             self._copies.append(_copy_of(given, attributes))
         is_sync = opcode.startswith(SYNCS)
-        value = attributes.get("SCALAR", {}).get("value")
+        value = attributes.get("SCALAR", attributes.get("op_attr_START", {})).get("value")
+        value = attributes.get("op_attr_patternMode", value)
+        function = ""
+        if "op_attr_cmp_operation" in attributes:
+            function = _COMPARISONS[attributes["op_attr_cmp_operation"]]
+        elif "is_upper" in attributes:
+            function = TRIANGLES[not attributes["is_upper"]]
         axis = next((attributes[each] for each in _AXES if each in attributes), -1)
         return TileOperation(
             opcode=opcode,
@@ -167,14 +184,23 @@ class LeafReader:
             scalar_first=bool(attributes.get("op_attr_reverseOperand", False)),
             axis=int(axis),
             axes=tuple(map(int, attributes["op_attr_shape"])) if "TRANSPOSE" in opcode else (),
-            function=_COMPARISONS[attributes["op_attr_cmp_operation"]]
-            if "op_attr_cmp_operation" in attributes
-            else "",
+            step=attributes.get("op_attr_STEP", {}).get("value"),
+            numbers=self._number(given),
+            function=function,
             flag=_flag_of(given["sync_queue"]) if is_sync else None,
             latency=int(given["latency"]),
             file=str(given.get("file", "")),
             line=int(given.get("line", 0)),
         )
+
+    def _number(self, given: Mapping[str, Any]) -> tuple[Scalar, ...]:
+        """The number of the task that an operation takes, as one that its last accesses have."""
+        place = self._of_task.get(str(given["opmagic"]))
+        if place is None:
+            return ()
+        self._given.append(place)
+        copies = sum(each["opcode"] in COPIES for each in self._function["operations"])
+        return (("valid", copies + len(self._asked) + len(self._given) - 1, 0),)
 
     def _tiles(
         self, given: Mapping[str, Any], end: str, access: int | None

@@ -27,6 +27,7 @@ _NOT_FINITE: Final = ("inf", "-inf", "nan", "-nan")
 """Numbers that JSON has as null."""
 _IN_TEXT_ALONE: Final = "op_attr_validShape"
 """The attribute of which JSON says no more than that the operation has it."""
+_ARGUMENT: Final = re.compile(r"RUNTIME_COA_GET_PARAM\((\d{1,9})\)")
 
 _EXPRESSION_LINE: Final = re.compile(
     r"(?P<opening>#ifndef TILE_FWK_EXPRESSION_H|#define TILE_FWK_EXPRESSION_H)"
@@ -50,6 +51,7 @@ class LeafAttributes:
 
     shapes: dict[str, str] = field(default_factory=dict)
     numbers: dict[str, float] = field(default_factory=dict)
+    of_task: dict[str, int] = field(default_factory=dict)
 
 
 def read_leaf_text(text: str, function: Mapping[str, Any]) -> LeafAttributes:
@@ -89,6 +91,8 @@ def read_leaf_text(text: str, function: Mapping[str, Any]) -> LeafAttributes:
             operations[magic], source = source, None
             if shape := _attribute(line, "#op_attr_validShape{[", "]}"):
                 found.shapes[form["operation"]] = shape
+            if argument := _ARGUMENT.fullmatch(_attribute(line, "#DYN_SCALAR{", "}")):
+                found.of_task[form["operation"]] = int(argument[1])
             scalar = _attribute(line, "#SCALAR{", "}")
             if scalar in _NOT_FINITE:
                 found.numbers[form["operation"]] = float(scalar)

@@ -18,6 +18,7 @@ from ascend_kernels.schedule.consistency import (
     check_parameters,
     check_steps,
 )
+from ascend_kernels.schedule.part_types import MAX_BITS
 from ascend_kernels.schedule.parts import (
     COPIES,
     OUTWARD,
@@ -245,6 +246,7 @@ class _Reader:
                     function,
                     attributes.shapes,
                     attributes.numbers,
+                    attributes.of_task,
                     entries.get(leaf_hash, {}),
                     self._formats,
                     chip_named(CHIP).ub_bytes,
@@ -312,6 +314,8 @@ class _Root:
         self._raw = {each["rawmagic"]: each for each in function["rawtensors"]}
         self._tensors = {each["magic"]: each for each in function["tensors"]}
         self._declared: Mapping[str, tuple[int, ...]] = {}
+        ends = tuple(_ends(function))
+        self._dtypes = {str(each.get("symbol", "")): each["datatype"] for each in ends}
         self.read: set[str] = set()
         self.written: set[str] = set()
 
@@ -469,9 +473,13 @@ class _Root:
                 )
 
     def _argument(self, raw: Mapping[str, Any]) -> str:
-        """The parameter in whose memory a tensor is, or "" for none."""
+        """The parameter in whose memory a tensor is, or "" for none.
+
+        A cast inside an operation leaves the name to its result, which has another dtype.
+        """
         argument = self._renamed.get(raw["rawmagic"], str(raw.get("symbol", "")))
-        return argument if argument in self._arguments else ""
+        dtype = self._dtypes.get(argument, raw["datatype"])
+        return argument if argument in self._arguments and dtype == raw["datatype"] else ""
 
     def _name(self, raw: Mapping[str, Any]) -> str:
         """The parameter that a tensor is, or a name of its own."""
@@ -521,6 +529,11 @@ class _Root:
             first = by_place[entry] + 1 + 3 * dims
             shape = tuple(map(resolve.argument, range(first, first + dims)))
             accesses.append(Access(tensor="", offset=(), shape=shape))
+        for place in text.numbers:
+            number = resolve.argument(place)
+            if isinstance(number, int) and number >= 1 << MAX_BITS - 1:
+                number -= 1 << MAX_BITS  # it is written without its sign
+            accesses.append(Access(tensor="", offset=(), shape=(number,)))
         for place in text.reshaped:
             raw = self._raw_of(operands[place])
             extents, _ = self._shape(raw)

@@ -117,7 +117,7 @@ def _report(
             *plain(src=src.name, dst=dst.name, satmode=satmode.name, shape=tensor.shape),
             plan,
             *done.report.facts(),
-            Fact(key="standing", value=facts and str(facts), label="standing"),
+            Fact(key="standing", value=facts and facts.cast_standing, label="standing"),
         ),
         notes=tuple(line + back for line in written([output])),
     )

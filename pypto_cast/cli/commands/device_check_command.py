@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from ascend_kernels.build import BuildError
-from ascend_kernels.npu import NpuError
 from pypto_cast.cli.app import Force, Json, refuse_unread
-from pypto_cast.device.cases import cast_cases
-from pypto_cast.device.check import assumed_facts, check_casts, check_instructions
-from pypto_cast.device.facts import DeviceFact, DeviceFacts, facts_report
-from pypto_cast.device.on_npu import npu_device
+from pypto_cast.device.check_run import DeviceCheck, OpenDevice, plan_of
+from pypto_cast.device.check_steps import CheckPlan
+from pypto_cast.device.device_process import TIME_LIMIT, DeviceProcess
+from pypto_cast.device.facts import PARTS, DeviceFacts, facts_report, read_facts
+from pypto_cast.device.on_npu import CheckedDevice, npu_device
 from pypto_cast.report import terminal
 from pypto_cast.tensors.array_files import check_free, new_file
+from tiling.chips import DEFAULT_CHIP
 
 _DIFFERENT: Final = 1
+START: Callable[[], CheckedDevice] = npu_device
+OPEN: Callable[[Callable[[], CheckedDevice], CheckPlan, float], OpenDevice] = DeviceProcess
+"""Opens the device with START in a process of its own."""
+PLAN: CheckPlan = CheckPlan()
+"""The plan where the command line says nothing else."""
 
 
 class DevicePart(str, enum.Enum):
@@ -39,35 +48,81 @@ def run_device_check(
         bool, typer.Option("--exhaustive", help="All 2^32 codes of 32-bit sources.")
     ] = False,
     only: Annotated[DevicePart | None, typer.Option(help="One part alone.")] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the file of a check that ended early.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show steps and duration; needs no device.")
+    ] = False,
+    time_limit: Annotated[
+        float, typer.Option(min=1.0, help="Seconds without an answer that end a step.")
+    ] = TIME_LIMIT,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Compare the NPU with this package's assumptions; exit code 1 where a fact differs.
 
-    The library for the NPU is built if it is not there. Needs CANN, torch and torch_npu.
+    The libraries for the NPU are built if they are not there. Needs CANN, torch and torch_npu.
     """
     if only is DevicePart.CYCLES:
         refuse_unread(context, ("exhaustive",), "of the cycles, which depend on no code")
-    if output is not None:
+    parts = PARTS if only is None else (only.value,)
+    plan = dataclasses.replace(PLAN, parts=parts, exhaustive=exhaustive)
+    earlier = _earlier(context, output) if resume else None
+    if earlier is not None and earlier.run is not None:
+        plan = plan_of(earlier.run, PLAN)
+    elif output is not None:
         check_free(output, force=force)
-    device = npu_device()
-    parts = list(DevicePart) if only is None else [only]
-    facts: list[DeviceFact] = []
-    for part in parts:
-        if part is DevicePart.CAST:
-            facts += check_casts(device.cast, cast_cases(device.chip, exhaustive=exhaustive))
-        try:
-            facts += check_instructions(
-                device.check, part.value, device.chip, exhaustive=exhaustive
-            )
-        except (NpuError, BuildError) as error:
-            known = {fact.name for fact in facts}
-            missing = assumed_facts(part.value, f"not measured: {error}")
-            facts += [fact for fact in missing if fact.name not in known]
-    found = DeviceFacts(device=device.description, facts=tuple(facts))
-    if output is not None:
-        with new_file(output, force=force) as file:
-            file.write(found.to_json())
-    terminal.show(facts_report(found.facts, found.device, [output]), as_json=as_json)
+    if dry_run:
+        terminal.show(plan.report(DEFAULT_CHIP.name, output), as_json=as_json)
+        return
+    if plan.exhaustive:
+        print(f"pypto-cast: {plan.duration(DEFAULT_CHIP.name)}", file=sys.stderr)
+    found = _measured(plan, earlier, output, time_limit)
+    report = facts_report(found.facts, found.device, [output], found.run)
+    terminal.show(report, as_json=as_json)
     if found.differ:
         raise typer.Exit(_DIFFERENT)
+
+
+def _earlier(context: typer.Context, output: Path | None) -> DeviceFacts:
+    """The facts of a check that ended early."""
+    if output is None:
+        raise ValueError("--resume goes with --output, the file of the check that ended early")
+    refuse_unread(context, ("exhaustive", "only", "force"), "of --resume, which goes on as begun")
+    found = read_facts(output)
+    if found.run is None:
+        raise ValueError(f"{output} does not say how far its check is: run it anew with --force")
+    return found
+
+
+def _measured(
+    plan: CheckPlan, earlier: DeviceFacts | None, output: Path | None, time_limit: float
+) -> DeviceFacts:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with terminal.progress(*columns) as shown:
+        task = shown.add_task("opening the device", total=None)
+
+        def tell(done: int, total: int, name: str) -> None:
+            shown.update(task, completed=done, total=total, description=name)
+
+        def keep(facts: DeviceFacts) -> None:
+            if output is not None:
+                with new_file(output, force=True) as file:
+                    file.write(facts.to_json())
+
+        check = DeviceCheck(
+            plan=plan,
+            open_device=lambda: OPEN(START, plan, time_limit),
+            keep=keep,
+            tell=tell,
+        )
+        if earlier is not None:
+            check.resume(earlier)
+        return check.measure()

@@ -44,7 +44,7 @@ def run_facts(
             out.write(_toml(document).encode())
     measured = {fact.name for fact in found.facts}
     others = () if as_json else tuple(fact for fact in _assumed() if fact.name not in measured)
-    whole = facts_report(found.facts + others, found.device, [cost_set])
+    whole = facts_report(found.facts + others, found.device, [cost_set], found.run)
     terminal.show(whole, as_json=as_json)
 
 

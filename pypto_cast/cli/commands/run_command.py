@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import runpy
 import sys
+import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from types import TracebackType
@@ -15,7 +17,14 @@ from typing import Annotated, Final
 
 import typer
 
-from pypto_cast.cli.app import Facts, NpuOnCpu, ReplaceInstalled
+from pypto_cast.cli.app import (
+    ChipName,
+    Facts,
+    NpuOnCpu,
+    Readings,
+    ReplaceInstalled,
+    readings_named,
+)
 from pypto_cast.cli.commands.certainty_command import error_at_line
 from pypto_cast.kernel.operation_dump import dumping
 from pypto_cast.options.context import options
@@ -40,7 +49,17 @@ def run_run(
             metavar="DIR", help="Write the tensors of each operation of kernels to a new folder."
         ),
     ] = None,
+    timelines: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Write the planned timeline of each kernel where upstream's simulation does: "
+            "output_.../CostModelSimulationOutput/merged_swimlane.json, for ui.perfetto.dev.",
+        ),
+    ] = None,
     facts: Facts = None,
+    chip: ChipName = None,
+    reading: Readings = None,
     npu_on_cpu: NpuOnCpu = False,
     replace_installed: ReplaceInstalled = False,
 ) -> None:
@@ -51,9 +70,14 @@ def run_run(
     with (
         as_pypto(replace_installed=replace_installed),
         npu_requests(on_cpu=npu_on_cpu),
-        options(facts=facts, inspect=None if dump is None else True) as context,
+        options(
+            facts=facts,
+            chip=chip,
+            readings=readings_named(reading),
+            inspect=None if dump is None else True,
+        ) as context,
         nullcontext() if dump is None else dumping(dump),
-        counting() as tally,
+        counting(None if timelines is None else _Timelines(timelines).write) as tally,
         _as_program(str(file), arguments or []),
     ):
         if npu_on_cpu:
@@ -78,6 +102,30 @@ def run_run(
             _say(_WAS_ON_CPU)
     if code:
         raise typer.Exit(code)
+
+
+class _Timelines:
+    """The folder of the timelines of kernels: one folder in it for the first call of each."""
+
+    def __init__(self, folder: Path) -> None:
+        self._start = f"output_{time.strftime('%Y%m%d_%H%M%S')}_{os.getpid()}"
+        self._folder, self._written = folder.resolve(), set[str]()
+
+    def write(self, kernel: str, plan: Callable[[], object]) -> None:
+        """Write the timeline of a call; say why, where it is not planned."""
+        if kernel in self._written:
+            return
+        self._written.add(kernel)
+        schedules = importlib.import_module("ascend_kernels.schedule.task_trace")
+        cycles = importlib.import_module("ascend_kernels.schedule.simulated_cycles")
+        try:
+            pieces = schedules.schedule_perfetto(plan(), cycles.STANDINGS[cycles.TASKS])
+        except ValueError as error:
+            _say(f"{kernel} has no timeline: {error}")
+            return
+        folder = self._folder / f"{self._start}_{kernel}" / "CostModelSimulationOutput"
+        folder.mkdir(parents=True)
+        (folder / "merged_swimlane.json").write_text("".join(pieces), encoding="utf-8")
 
 
 @contextlib.contextmanager

@@ -29,7 +29,10 @@ from pypto_cast.options.releases import RELEASES, ReleaseName
 from pypto_cast.recording.steps import Call
 from pypto_cast.tensors.symbolic import scalar_of
 from pypto_cast.tensors.tensor import Tensor
-from simulator.numbers.formats import Format
+from simulator.machine.tile_functions import CHAINS
+from simulator.machine.tile_opcodes import TILE_OPCODES
+from simulator.machine.tile_steps import SHIFTED
+from simulator.numbers.formats import FP32, INT64, Format, IntFormat
 from tiling.grid import Shape
 
 
@@ -178,7 +181,11 @@ class RecordedNodes:
             scalar = float(number.value)
         rank = len(call.result.shape)
         inputs = [self._of_rank(call, self._value(call, each), rank) for each in tensors]
-        function = name if "CMP" in opcode else ""
+        function, runs = name if "CMP" in opcode else "", TILE_OPCODES.get(opcode)
+        held = CHAINS.get(runs.function) if runs is not None else None
+        fmt = self._format(inputs[0])
+        if held is not None and isinstance(fmt, IntFormat) and fmt not in held:
+            raise PlanError(f"{name} {call.place}: {opcode} that copies {fmt} is not planned")
         self._node(call, name, opcode, inputs, scalar=scalar, function=function)
 
     def _of_rank(self, call: Call, operand: int, rank: int) -> int:
@@ -202,6 +209,27 @@ class RecordedNodes:
 
     def _reshape(self, call: Call, input: Tensor, *_: object, **named: object) -> None:
         self._add(call, "reshape", ROWS["reshape"].opcodes["T"], [input])
+
+    def _range(self, call: Call, *bounds: float) -> None:
+        if not all(isinstance(each, (int, float)) for each in bounds):
+            raise PlanError(f"arange {call.place}: a number read from data is not planned")
+        start, _, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+        opcode = ROWS["arange"].opcodes["S"]
+        self._add(call, "arange", opcode, [], scalar=float(start), step=float(step), number=0)
+
+    def _triangle(self, call: Call, name: str, x: Tensor, diagonal: int) -> None:
+        opcode = ROWS[name].opcodes["T"]
+        self._add(call, name, opcode, [x], function=name, number=diagonal)
+
+    def _pattern(self, call: Call, x: Tensor, pattern_mode: int) -> None:
+        opcode = ROWS["gathermask"].opcodes["T"]
+        self._add(call, "gathermask", opcode, [x], scalar=float(pattern_mode))
+
+    def _one_hot(self, call: Call, input: Tensor, num_classes: int) -> None:
+        self._add(call, "one_hot", ROWS["one_hot"].opcodes["T"], [input])
+
+    def _clone(self, call: Call, input: Tensor) -> None:
+        self._add(call, "clone", "REGISTER_COPY", [input])
 
     def _expand(self, call: Call, input: Tensor, *_: object, **named: object) -> None:
         pairs = zip(input.shape, call.result.shape, strict=True)
@@ -273,29 +301,46 @@ class RecordedNodes:
         self._add(call, "cast", "CAST", [input], mode=mode.round_mode, saturate=saturate)
 
     def _accumulate(self, call: Call, input: Tensor, dim: int) -> None:
-        """Sums along the last axis of several are those along the one before, transposed.
+        """Floats and INT16 are added in FP32; those along the last of several axes are transposed.
 
-        Source: vector/math.cpp:736.
+        Source: vector/math.cpp:660, :736.
         """
-        rank = len(input.shape)
-        axis, tile = dim % rank, tuple(call.settings.vec_tile_shapes)
-        if rank == 1 or input.dtype is not DataType.DT_FP32:
-            raise PlanError(f"cumsum {call.place}: planned of FP32 in two dimensions or more")
-        operand, opcode = self._value(call, input), ROWS["cumsum"].opcodes["T"]
-        if axis < rank - 1:
-            self._node(call, "cumsum", opcode, [operand], axis=axis)
-            return
-        swapped = (rank - 2, rank - 1)
-        turned, held = exchanged(tile, swapped), self._tensors[operand]
-        for step, asked in (
-            ("TRANSPOSE_VNCHWCONV", {"tile_shape": tile, "axes": swapped}),
-            (opcode, {"tile_shape": turned, "axis": rank - 2}),
-        ):
-            result = self._between(held, exchanged(held.shape, swapped))
-            self._node(call, "cumsum", step, [operand], result, **asked)
-            operand = result
-        back = "TRANSPOSE_VNCHWCONV"
-        self._node(call, "cumsum", back, [operand], tile_shape=turned, axes=swapped)
+        name = call.operation.__name__
+        rank, tile = len(input.shape), tuple(call.settings.vec_tile_shapes)
+        axis, fmt = dim % rank, input.dtype.number_format
+        is_whole = input.dtype in (DataType.DT_INT16, DataType.DT_INT32)
+        if input.dtype is DataType.DT_INT16 and input.dtype not in self._casts.get(name, ()):
+            raise PlanError(f"{name} {call.place}: INT16 that is added in INT32 is not planned")
+        wide = fmt if input.dtype is DataType.DT_INT32 else FP32
+        swapped = () if is_whole or rank == 1 or axis < rank - 1 else (rank - 2, rank - 1)
+        turned = exchanged(tile, swapped)
+        turn: dict[str, Any] = {"axes": swapped}
+        cast, in_turn = {"saturate": False}, RELEASES[call.settings.release].sums_in_turn
+        summed = {
+            "axis": rank - 2 if swapped else axis,
+            "function": "" if in_turn or name == "cumprod" else SHIFTED,
+        }
+        steps: list[tuple[str, Format, Shape, dict[str, Any]]] = [
+            ("TRANSPOSE_VNCHWCONV", fmt, tile, turn),
+            ("CAST", wide, turned, cast),
+            (ROWS[name].opcodes["T"], wide, turned, summed),
+            ("CAST", INT64 if is_whole else fmt, turned, cast),
+            ("TRANSPOSE_VNCHWCONV", fmt, turned, turn),
+        ]
+        before = [fmt, *(step[1] for step in steps)]
+        steps = [
+            step
+            for step, held in zip(steps, before, strict=False)
+            if (step[3] is not turn or swapped) and (step[0] != "CAST" or step[1] is not held)
+        ]
+        operand = self._value(call, input)
+        shape = exchanged(self._tensors[operand].shape, swapped)
+        for step, (opcode, made, extents, asked) in enumerate(steps, 1):
+            result = (
+                None if step == len(steps) else self._between(self._tensors[operand], shape, made)
+            )
+            self._node(call, name, opcode, [operand], result, tile_shape=extents, **asked)
+            operand = self._nodes[-1].outputs[0]
 
     def _gather(self, call: Call, input: Tensor, dim: int, index: Tensor) -> None:
         axis = dim % len(input.shape)

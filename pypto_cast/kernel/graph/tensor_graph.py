@@ -8,7 +8,7 @@ upstream pypto at tag r0.2.0, framework/src.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -37,7 +37,9 @@ from pypto_cast.recording.steps import Call
 from pypto_cast.tensors import indexing
 from pypto_cast.tensors.symbolic import are_known, scalar_of
 from pypto_cast.tensors.tensor import Tensor
-from simulator.numbers.formats import FP32
+from simulator.machine.tile_functions import CHAINS
+from simulator.machine.tile_opcodes import NO_ROW, TILE_OPCODES, TileWork
+from simulator.numbers.formats import FP32, FloatFormat
 
 _RAW_A_PARAMETER: Final = 4
 """The raw tensors that upstream makes for a parameter before the first operation."""
@@ -47,6 +49,8 @@ _PLACED: Final = ("view", "__getitem__", "assemble", "__setitem__")
 """Operations at places that may be known only when the kernel runs."""
 _PASSES: Final = "pass_options"
 _UNROLLED: Final = re.compile(r"_Unroll(?!1_)")
+_PADDED_DIMS: Final = 5
+"""The axes that upstream's tile operations count, those that a tensor lacks before its own."""
 _AROUND: Final = ("RESHAPE", "VIEW", "ASSEMBLE")
 """Opcodes that may stand before the one of an operation."""
 
@@ -77,8 +81,13 @@ def tensor_graphs(
     slots, readers = Slots(recorded.declared), []
     for run in recorded.runs:
         reader = _Reader(assignments, release, parameters, slots, run.place)
-        for call in run.operations:
-            reader.take(call)
+        operations = list(run.operations)
+        for number, call in enumerate(operations):
+            try:
+                reader.take(call)
+            except PlanError:
+                _refuse_around(call, operations[number + 1 :])
+                raise
         slots.give(reader.extents(), run.place)
         readers.append(reader)
     left = {slot for reader in readers for slot in reader.left()}
@@ -100,6 +109,26 @@ def tensor_graphs(
             *(each for reader in readers for each in reader.simplified),
         ),
     )
+
+
+def _refuse_around(call: Call, later: Iterable[Call]) -> None:
+    """Refuse the operation that an assignment is a part of, which writes a tensor of its own.
+
+    Raises:
+        PlanError: names it.
+    """
+    for each in later:
+        name = getattr(each.operation, "__name__", "")
+        is_part = any(x is y for x in call.arguments[:1] for y in each.arguments)
+        if is_part and each.place == call.place and name in ROWS:
+            raise _unplanned(each, name) from None
+
+
+def _unplanned(call: Call, name: str) -> PlanError:
+    """The error of an operation without tile operations here, with the reason if it is known."""
+    opcodes = ROWS[name].opcodes.values() if name in ROWS else ()
+    reasons = (f"{x} is not planned: it needs {NO_ROW[x]}" for x in opcodes if x in NO_ROW)
+    return PlanError(f"{name} {call.place}: {next(reasons, 'no tile opcodes are known for it')}")
 
 
 def _not_followed(runs: Sequence[CalledRun]) -> dict[str, str]:
@@ -136,10 +165,16 @@ class _Reader(RecordedNodes):
             "full": self._full,
             "cast": self._cast,
             "reshape": self._reshape,
+            "clone": self._clone,
+            "gathermask": self._pattern,
+            "one_hot": self._one_hot,
+            "arange": self._range,
+            "triangular": self._triangle,
             "expand_clone": self._expand,
             "concat": self._concat,
             "transpose": self._transpose,
             "cumsum": self._accumulate,
+            "cumprod": self._accumulate,
             "gather": self._gather,
             "pad": self._pad,
             "fillpad": self._pad,
@@ -153,7 +188,7 @@ class _Reader(RecordedNodes):
             name = getattr(call.arguments[0], "__name__", name)
             raise PlanError(f"{name} {call.place}: a kernel inside another is not planned")
         if name not in takes:
-            raise PlanError(f"{name} {call.place}: no tile opcodes are known for it")
+            raise _unplanned(call, name)
         if name not in _PLACED and not are_known((*call.arguments, *call.named.values())):
             raise PlanError(f"{name} {call.place}: a number known only when the kernel runs")
         takes[name](call, *call.arguments, **call.named)
@@ -169,9 +204,12 @@ class _Reader(RecordedNodes):
         arguments = (*call.arguments, *call.named.values())
         operands = [self._value(call, each) for each in arguments if isinstance(each, Tensor)]
         made = {each.opcode for each in self._parts(call, operands, self._checked)}
-        is_known = made <= {*ROWS[name].opcodes.values(), *_AROUND}
-        if not is_known and call.settings.release not in ROWS[name].composed_by:
-            others = [each for each in arguments if not isinstance(each, Tensor)]
+        row, others = ROWS[name], [each for each in arguments if not isinstance(each, Tensor)]
+        composed = row.composed_by
+        if any(isinstance(each, (int, float)) for each in others):
+            composed += row.composed_with_numbers
+        is_known = made <= {*row.opcodes.values(), *_AROUND}
+        if not is_known and call.settings.release not in composed:
             self._take_whole(call, name, operands, others)
         self._checked = len(self._nodes)
 
@@ -193,7 +231,10 @@ class _Reader(RecordedNodes):
             raise PlanError(f"{name} {call.place}: a number before its tensor is not planned")
         is_given = "S" not in kinds and any(others)
         if kinds not in row.opcodes or is_given or len({*map(self._format, operands)}) > 1:
-            raise PlanError(f"{name} {call.place}: upstream has other tile operations for it")
+            raise PlanError(
+                f"{name} {call.place}: with these operands upstream has tile operations for it "
+                "that are not planned"
+            )
         opcode, scalar, function = row.opcodes[kinds], row.implied_scalar, ""
         first = len(self._nodes)
         for node in self._parts(call, operands, 0):
@@ -209,21 +250,33 @@ class _Reader(RecordedNodes):
             if isinstance(number, bool) or not isinstance(number, (int, float)):
                 raise PlanError(f"{name} {call.place}: {number!r} as an operand is not planned")
             scalar = float(number)
-        rank = len(call.result.shape)
-        inputs = [self._of_rank(call, each, rank) for each in operands]
+        rank, axis = len(call.result.shape), -1
+        runs = TILE_OPCODES.get(opcode)
+        if runs is not None and runs.work is TileWork.WEIGH:
+            inputs, axis = operands, _PADDED_DIMS - rank + 1
+        else:
+            inputs = [self._of_rank(call, each, rank) for each in operands]
         inside = {each.number_format for each in self._casts.get(name, ())}
         fmt = self._format(inputs[0])
-        if fmt not in inside or call.result.dtype.number_format is not fmt:
-            self._node(call, name, opcode, inputs, scalar=scalar, function=function)
+        if runs is not None and runs.function in CHAINS:
+            inside = set()  # they convert inside of the tile
+        given = call.result.dtype.number_format
+        if fmt not in inside or given not in (fmt, FP32):
+            self._node(call, name, opcode, inputs, scalar=scalar, function=function, axis=axis)
             return
         asked: dict[str, Any] = {"mode": CastMode.CAST_NONE.round_mode, "saturate": False}
         wide = []
         for each in inputs:
             wide.append(self._between(self._tensors[each], self._tensors[each].shape, FP32))
             self._node(call, "cast", "CAST", [each], wide[-1], **asked)
-        result = self._between(self._tensors[inputs[0]], call.result.shape, FP32)
+        result = None
+        if given is not FP32:
+            result = self._between(self._tensors[inputs[0]], call.result.shape, FP32)
         self._node(call, name, opcode, wide, result, scalar=scalar, function=function)
-        self._node(call, "cast", "CAST", [result], **asked)
+        if result is not None:
+            if not isinstance(given, FloatFormat):
+                asked["mode"] = CastMode.CAST_TRUNC.round_mode
+            self._node(call, "cast", "CAST", [result], **asked)
 
     def extents(self) -> dict[int, Scalars]:
         """By the id of each tensor that the run gives a value, the extents that hold data."""

@@ -57,6 +57,7 @@ class _Window:
 
 
 @OperationRow(
+    opcodes={"TT": "A_MUL_B"},
     dtypes=everywhere(*FLOATS),
     fidelity=Fidelity.BOUNDED,
     remark="products are summed in FP32 in an order that is not public, as those of matrices: "

@@ -70,6 +70,7 @@ _LAYOUTS: Final = (TileOpFormat.TILEOP_ND, TileOpFormat.TILEOP_NZ)
 
 
 @OperationRow(
+    opcodes={"TT": "A_MUL_B"},
     dtypes=everywhere(
         *(each for each in _RESULTS if each not in _SMALL_FLOATS), ascend_950=_SMALL_FLOATS
     ),
@@ -279,7 +280,11 @@ def _checked_scales(name: str, x: object, lines: int, terms: int, is_turned: boo
     return _Scales(tensor=scales, is_turned=is_turned)
 
 
-@OperationRow(dtypes=everywhere(DataType.DT_FP16, DataType.DT_BF16), is_experimental=True)
+@OperationRow(
+    dtypes=everywhere(DataType.DT_FP16, DataType.DT_BF16),
+    opcodes={"TT": "A_MUL_B"},
+    is_experimental=True,
+)
 def transposed_batchmatmul(tensor_a: Tensor, tensor_b: Tensor, out_dtype: DataType) -> Tensor:
     """Multiply [M, B, K] by [B, K, N] batch by batch, to [M, B, N].
 

@@ -89,7 +89,7 @@ def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
 @OperationRow(
     remark="bits are copied",
     dtypes=everywhere(*(d for d in COPIED if d not in (DataType.DT_INT8, DataType.DT_UINT8))),
-    opcodes={"T": "GATHER_MASK_BUILDIN"},
+    opcodes={"T": "GATHER_MASK"},
     example="pypto.gathermask(pypto.concat([x, x], -1), 1)",
     is_method=True,
 )
@@ -113,20 +113,21 @@ def gathermask(self: Tensor, pattern_mode: int) -> Tensor:
         raise TypeError(f"gathermask takes an int as pattern_mode, not {pattern_mode!r}")
     if not 1 <= pattern_mode <= 7:
         raise ValueError(f"gathermask: pattern_mode {pattern_mode}; 1 to 7 are there")
-    step = 1 if pattern_mode == 7 else 2 if pattern_mode <= 2 else 4
-    start = 0 if step == 1 else pattern_mode - step // 2 - step // 4
+    from simulator.arithmetic.indexed.by_place import pattern  # loaded when first used
+
+    taken = pattern(pattern_mode)
+    step = taken.step
     shape, valid = tuple(map(int, x.shape)), tuple(x.valid_shape)
     if shape[-1] % step:
         raise ShapeError(f"gathermask: the last axis of {list(shape)} is no multiple of {step}")
     if valid[-1] != shape[-1]:
         raise ValueError(f"gathermask: the last axis of {list(shape)} holds data in {valid[-1]}")
     ends = (shape[-1] // step,)
-    return moved(
-        x, shape[:-1] + ends, valid[:-1] + ends, lambda array: array[..., start::step].copy()
-    )
+    return moved(x, shape[:-1] + ends, valid[:-1] + ends, lambda array: array[..., taken].copy())
 
 
 @_reading(
+    opcodes={"TT": "GATHER"},
     dtypes=everywhere(
         *COPIED,
         ascend_950=(DataType.DT_FP8E4M3, DataType.DT_FP8E5M2, DataType.DT_FP8E8M0),
@@ -172,6 +173,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
 
 
 @_reading(
+    opcodes={"TTT": "GATHER_IN_UB"},
     source="pypto tileop/vector/gather.h: TgatherInUB reads from the start of the view on, in "
     "the tensor that is viewed",
     is_experimental=True,
@@ -203,6 +205,7 @@ def gather_in_ub(
 
 
 @_reading(
+    opcodes={"TTT": "GATHER_IN_L1"},
     dtypes=everywhere(*FLOATS, DataType.DT_INT8),
     instruction="copy_gm_to_cbuf, a row at a time",
     is_experimental=True,

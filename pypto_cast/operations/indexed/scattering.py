@@ -60,6 +60,7 @@ _REDUCTIONS: Final = {"add": "add", "multiply": "mul"}
 
 
 @OperationRow(
+    opcodes={"TT": "SCATTER_ELEMENT", "TTT": "SCATTER"},
     dtypes=everywhere(*FLOATS, *COPIED[3:6], DataType.DT_UINT8),
     index_dtypes=everywhere(DataType.DT_INT32, DataType.DT_INT64),
     added=everywhere(*NUMBERS),
@@ -127,6 +128,7 @@ def scatter(
 
 
 @OperationRow(
+    opcodes={"TT": "SCATTER_ELEMENT", "TTT": "SCATTER"},
     like="scatter",
     example="pypto.scatter_(out, 1, pypto.reshape(at, [2, 1]), 9.0)",
     is_method=True,
@@ -247,6 +249,7 @@ def sums_from(start: Enclosure, fmt: Format) -> RunningSums | None:
 
 
 @OperationRow(
+    opcodes={"TTT": "INDEX_OUTCAST"},
     # Upstream's page names none of 8 bits; its test of mxfp8 and hif8 prologs writes these.
     dtypes=everywhere(*FLOATS, *COPIED[3:6], ascend_950=(DataType.DT_FP8E4M3, DataType.DT_HF8)),
     index_dtypes=everywhere(DataType.DT_INT32, DataType.DT_INT64, DataType.DT_INT16),
@@ -342,6 +345,7 @@ def _check_rows_of_tile(source: Tensor, batch: int) -> None:
 
 
 @OperationRow(
+    opcodes={"TTT": "INDEX_PUT"},
     dtypes=everywhere(*COPIED, DataType.DT_INT64, DataType.DT_UINT64),
     index_dtypes=everywhere(*_WHOLE),
     added=everywhere(*NUMBERS),

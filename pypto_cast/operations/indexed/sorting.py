@@ -11,6 +11,7 @@ import numpy as np
 from pypto_cast.cast.api import cast
 from pypto_cast.dtypes.data_types import CastMode, DataType, TopKAlgo
 from pypto_cast.operations.lowering import (
+    as_one,
     axis_of,
     check_memory_of,
     check_operand,
@@ -57,6 +58,7 @@ _BLOCK = 32
 
 
 @_ordering(
+    opcodes={"T": "BITSORT"},
     dtypes=everywhere(DataType.DT_FP32),
     instruction="vbitsort, vmrgsort, vreducev2",
     source="pypto tileop/vector/sort.h; pto-isa a2a3/TSort32.hpp, TMrgSort.hpp",
@@ -121,6 +123,7 @@ def topk(
 
 
 @_ordering(
+    opcodes={"T": "BITSORT"},
     dtypes=everywhere(*FLOATS[:2]),
     instruction="vbitsort, vmrgsort, vreducev2, on FP32",
     source="pypto docs/zh/api/operation/pypto-argsort.md: stable",
@@ -240,13 +243,15 @@ def cumsum(input: Tensor, dim: int) -> Tensor:
     x = check_operand("cumsum", input)
     is_float = x.dtype not in (DataType.DT_INT16, DataType.DT_INT32)
     in_fp32 = is_float or is_cast_inside("cumsum", x.dtype)
-    if x.dtype is not DataType.DT_INT32:
-        wide = cast(x, DataType.DT_FP32)
-        wide = wide if in_fp32 else cast(wide, DataType.DT_INT32, CastMode.CAST_TRUNC)
-    else:
-        wide = x
     in_turn = of_release("cumsum", x.dtype, getattr, "sums_in_turn")
-    return _running("cumsum", x, wide, dim, x.dtype if is_float else DataType.DT_INT64, in_turn)
+    with as_one():
+        if x.dtype is not DataType.DT_INT32:
+            wide = cast(x, DataType.DT_FP32)
+            wide = wide if in_fp32 else cast(wide, DataType.DT_INT32, CastMode.CAST_TRUNC)
+        else:
+            wide = x
+        given = x.dtype if is_float else DataType.DT_INT64
+        return _running("cumsum", x, wide, dim, given, in_turn)
 
 
 @OperationRow(
@@ -275,7 +280,8 @@ def cumprod(input: Tensor, dim: int) -> Tensor:
         TileShapeError: too few entries, or a tile beyond UB.
     """
     x = check_operand("cumprod", input)
-    return _running("cumprod", x, cast(x, DataType.DT_FP32), dim, x.dtype, False)
+    with as_one():
+        return _running("cumprod", x, cast(x, DataType.DT_FP32), dim, x.dtype, False)
 
 
 def _running(

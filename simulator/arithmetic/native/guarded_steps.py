@@ -25,7 +25,7 @@ _AnyStep = TypeVar("_AnyStep", bound=_Step)
 
 _GUARDED: Final[Mapping[str, str]] = MappingProxyType(
     {
-        **dict.fromkeys(("choices_if_open", "cause_of", "cause_among", "rests"), "unless_closed"),
+        **dict.fromkeys(("choices_if_open", "cause_of", "rests"), "unless_closed"),
         **dict.fromkeys(("choices_if_open16", "rests16"), "unless_closed16"),
         **dict.fromkeys(("choices_if_open8", "cause_of8", "rests8"), "unless_closed8"),
     }

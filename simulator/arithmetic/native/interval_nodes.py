@@ -155,6 +155,11 @@ class Builder:
         elif name == "abs" or (name == "mul" and self._is_square):
             kind = "abs" if name == "abs" else "square"
             low, high = (node(f"{kind}_{end}", given[0].low, given[0].high) for end in _ENDS)
+        elif name == "mul" and (number := self._number_beside(0)) is not None:
+            a, b = given
+            low, high = (node(name, end, b.values) for end in (a.low, a.high))
+            if math.copysign(1.0, number) < 0:
+                low, high = high, low
         elif name in _CORNERS:
             a, b = given
             low, high = (
@@ -187,6 +192,8 @@ class Builder:
                 if not any(self._is_checked(name, x.low, x.high) for name in _NORMAL):
                     self._check("check_normal", x.low, x.high)
         if added.choices is None:
+            if name in ("add", "sub"):
+                self._drop_check_of_product()
             ends = [end for x in given for end in (x.low, x.high)]
             self._check(f"check_ends{len(given)}", low, high, *ends)
             cause = self._cause(low, high, added.width, added.cause)
@@ -315,6 +322,29 @@ class Builder:
     ) -> Node:
         return Node(self._executor, name, operands, shape, dtype, threads=self._threads)
 
+    def _number_beside(self, place: int) -> float | None:
+        """The one finite number that stands beside an open operand; None where none does."""
+        if len(self._operands) != 2 or self._is_kept or self._operands[place].is_exact:
+            return None
+        beside = self._operands[1 - place].values
+        if not isinstance(beside, np.ndarray) or beside.size != 1:
+            return None
+        number = float(beside.flat[0])
+        return number if math.isfinite(number) else None
+
+    def _drop_check_of_product(self) -> None:
+        """Leave the check of a product to that of its sum with a number, which finds the same.
+
+        Ends that are not finite stay so in the sum. NaN at both ends is the same there too, and
+        that of the product: of factors that are checked only infinity times zero makes it.
+        """
+        codes = self._executor.opcodes["mul"], self._executor.opcodes["check_ends2"]
+        for place, x in enumerate(self._operands):
+            if isinstance(x.values, Node) and x.checks:
+                is_product = (x.values.opcode, x.checks[-1].opcode) == codes
+                if is_product and self._number_beside(place) is not None:
+                    self._checks.remove(x.checks[-1])
+
     def _scales(self) -> bool:
         """True if one factor is a power of two, 1 or greater: where no product overflows, which is
         checked, none is rounded.
@@ -364,30 +394,31 @@ class Builder:
         mine = np.array([own], _CAUSE)
         if not sources:
             return mine
-        if len(sources) == 1 and not width:
+        if not width and all(x.cause is sources[0].cause for x in sources):
             assert sources[0].cause is not None
             return sources[0].cause
         if not self._is_kept:
-            parts = [*(x.cause for x in sources), *([mine] if width else [])]
-            single = [x for x in parts if isinstance(x, np.ndarray) and x.shape == (1,)]
-            if len(single) == len(parts) and len({int(x[0]) for x in single}) == 1:
+            causes = [*(x.cause for x in sources), *([mine] if width else [])]
+            single = [x for x in causes if isinstance(x, np.ndarray) and x.shape == (1,)]
+            if len(single) == len(causes) and len({int(x[0]) for x in single}) == 1:
                 return single[0]
         node = functools.partial(self._node, shape=low.shape)
-        # Those of few elements first, so that one operation of all elements is left, or few.
-        sources.sort(key=lambda x: x.low.shape[-1:] == low.shape[-1:])
-        last = sources[-1] if low.dtype == sources[-1].low.dtype == FP32.dtype else None
-        claims: list[Part] = [np.array([width << 32 | 0xFFFF - own], _CLAIM)] if width else []
-        for x in sources[:-1] if last else sources:
-            assert x.cause is not None
-            claims.append(self._claim(x, x.cause))
+        parts = [y for x in sources if x.cause is not None for y in (x.low, x.high, x.cause)]
+        are_fp32 = all(x.dtype == FP32.dtype for x in (low, *(each.low for each in sources)))
+        own_claim = np.array([width << 32 | 0xFFFF - own], _CLAIM)
+        if are_fp32 and len(sources) == 1:
+            return node("cause_beside", *parts, own_claim, dtype=_CAUSE)
+        if are_fp32 and len(sources) == 2:
+            if not width:
+                return node("cause_between", *parts, dtype=_CAUSE)
+            both = node("claims", *parts, dtype=_CLAIM)
+            return node("cause_with", both, own_claim, dtype=_CAUSE)
+        claims: list[Part] = [self._claim(x, x.cause) for x in sources if x.cause is not None]
+        if width:
+            claims.append(own_claim)
         whole = claims[0]
         for each in claims[1:]:
-            shape = np.broadcast_shapes(whole.shape, each.shape)
-            whole = self._node("stronger", whole, each, shape=shape, dtype=_CLAIM)
-        if last:
-            assert last.cause is not None
-            given = (last.low, last.high, last.cause, whole, low, high)
-            return node("cause_among", *given, dtype=_CAUSE)
+            whole = node("stronger", whole, each, dtype=_CLAIM)
         suffix = _SUFFIXES[low.dtype.itemsize]
         return node(f"cause_of{suffix}", whole, low, high, dtype=_CAUSE)
 

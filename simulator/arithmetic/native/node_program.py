@@ -284,7 +284,8 @@ class Program:
     ) -> None:
         self._nodes: list[Node] = []
         self._operands: dict[int, tuple[Node | Array, ...]] = {}
-        for node in roots:
+        # Ends go as soon as they are seen, but those of a result that the last check marks.
+        for node in sorted(roots, key=lambda x: x is roots[-1] or not x.checks):
             self._collect(node)
         if not self._nodes:
             return

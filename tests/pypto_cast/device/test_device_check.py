@@ -12,10 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.devices.checked_devices import FEW_STEPS, LocalDevice, SmallPlan, stand_in
 from support.devices.planted_devices import (
-    DESCRIPTION,
     Plant,
-    Values,
     checked,
     clamping,
     directed_to_infinity,
@@ -38,29 +37,24 @@ from support.devices.planted_devices import (
     unsigned_zero,
     wrapping,
 )
-from support.devices.planted_instructions import StandIn
 from support.environment.command import Command, command
 from support.programs.twin_programs import needs_twin
 
 import pypto_cast as pypto
 from ascend_kernels import npu, twin
 from ascend_kernels.build import BuildError
+from ascend_kernels.checks.check_program import CheckProgram
 from ascend_kernels.npu import Npu, NpuError, RunMode
-from ascend_kernels.program import TileProgram
 from pypto_cast.cli.commands import device_check_command
-from pypto_cast.device import check, on_npu
-from pypto_cast.device.arithmetic_check import arithmetic_cases
+from pypto_cast.device import on_npu
 from pypto_cast.device.behaviour import BEHAVIOURS
-from pypto_cast.device.cases import PADDING, UB_LIMIT
+from pypto_cast.device.cases import NIBBLES, PADDING, SHAPE_FACTS, UB_LIMIT
 from pypto_cast.device.check import FACTS, assumed_facts, check_casts
-from pypto_cast.device.facts import Agreement, DeviceDescription
-from pypto_cast.device.on_npu import CheckedDevice
+from pypto_cast.device.check_steps import CheckStep
+from pypto_cast.device.facts import Agreement, DeviceDescription, DeviceFact, read_facts
 from pypto_cast.tensors.array_files import new_file
-from simulator.machine.execute import execute
 from simulator.numbers import formats as f
 from simulator.numbers.convert import values_of
-from simulator.numbers.formats import Codes
-from tiling.chips import DEFAULT_CHIP
 
 __all__ = ["command"]
 
@@ -79,7 +73,7 @@ PLANTS: dict[Plant, set[str]] = {
     clamping: {"integers out of range, low bits"},
     wrapping: {"integers out of range, clamped"},
     infinite: {"overflow with CTRL[48] = 0"},
-    other_nibbles: {"INT4"},
+    other_nibbles: {NIBBLES},
     twice_rounded: {"INT64 to FP32"},
     truncated: {"INT32 to FP16 by the deq scale"},
     short_rows: {PADDING},
@@ -90,8 +84,7 @@ PLANTS: dict[Plant, set[str]] = {
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)
 def test_a_planted_deviation_is_found_and_named(plant: Plant) -> None:
     differing = {n: x for n, x in checked(plant).items() if x.verdict is Agreement.DIFFERS}
-    shapes = {PADDING, UB_LIMIT}  # their codes show other deviations too
-    assert set(differing) - (shapes - PLANTS[plant]) == PLANTS[plant]
+    assert set(differing) == PLANTS[plant]
     for fact in differing.values():
         assert 0 < fact.touched == sum(fact.by_pair.values()) <= fact.tested
         assert ", assumed 0x" in fact.measured
@@ -116,7 +109,8 @@ def test_an_equal_device_differs_in_nothing() -> None:
     found = checked()
     assert {fact.verdict for fact in found.values()} == {Agreement.AGREES}
     assert {fact.touched for fact in found.values()} == {0}
-    assert set(found) == {behaviour.name for behaviour in BEHAVIOURS} | {PADDING, UB_LIMIT}
+    assert {fact.stability for fact in found.values()} == {"stable"}
+    assert set(found) == {behaviour.name for behaviour in BEHAVIOURS} | {NIBBLES, *SHAPE_FACTS}
 
 
 def test_an_example_says_what_was_cast_and_what_came_out() -> None:
@@ -141,7 +135,7 @@ def test_the_twin_is_a_device() -> None:
 
 def test_every_fact_has_a_name_of_its_own() -> None:
     names = [name for facts in FACTS.values() for name in facts]
-    assert len(set(names)) == len(names) == 19 + 3 + 11 + 3
+    assert len(set(names)) == len(names) == 25 + 3 + 11 + 4
     facts = [fact for part in FACTS for fact in assumed_facts(part)]
     assert [fact.name for fact in facts] == names
     assert {fact.verdict for fact in facts} == {Agreement.NOT_MEASURED}
@@ -151,41 +145,35 @@ def test_every_fact_has_a_name_of_its_own() -> None:
 # --- The command ---------------------------------------------------------------------------------
 
 
-Install = Callable[[Plant | None], None]
+Install = Callable[[str], None]
 
 
 @pytest.fixture
-def stand_in(monkeypatch: pytest.MonkeyPatch) -> Install:
-    def install(plant: Plant | None) -> None:
-        def cast(program: TileProgram, values: Values) -> Codes:
-            codes = execute(program, values)
-            return codes if plant is None else plant(program, values.reshape(-1), codes)
+def install(monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Has the command check a stand-in of this process, by a plan of a few steps."""
+    monkeypatch.setattr(device_check_command, "OPEN", LocalDevice)
+    monkeypatch.setattr(device_check_command, "PLAN", SmallPlan())
 
-        device = CheckedDevice(
-            chip=DEFAULT_CHIP, cast=cast, check=StandIn(), description=DESCRIPTION
-        )
-        few_operands = functools.partial(arithmetic_cases, random_codes=100)
-        monkeypatch.setattr(check, "arithmetic_cases", few_operands)
-        few = some_cases()[:12]
-        monkeypatch.setattr(device_check_command, "npu_device", lambda: device)
-        monkeypatch.setattr(device_check_command, "cast_cases", lambda chip, exhaustive: few)
+    def start(plant: str) -> None:
+        monkeypatch.setattr(device_check_command, "START", functools.partial(stand_in, plant))
 
-    return install
+    return start
 
 
-def test_the_command_writes_the_facts(command: Command, tmp_path: Path, stand_in: Install) -> None:
-    stand_in(None)
+def test_the_command_writes_the_facts(command: Command, tmp_path: Path, install: Install) -> None:
+    install("")
     output = tmp_path / "device.json"
     ran = command("device-check", "--output", output)
     assert (ran.code, ran.err) == (0, "")
     assert "NaN pattern" in ran.out
+    assert f"all {len(FEW_STEPS)} steps are measured" in ran.out
     document = json.loads(output.read_text())
-    assert (document["format"], document["version"]) == ("pypto-cast device facts", 2)
+    assert (document["format"], document["version"]) == ("pypto-cast device facts", 3)
     assert document["device"]["chip"] == "Ascend910B3"
     assert set(document["device"]) == set(DeviceDescription.__dataclass_fields__)
     verdicts = {fact["verdict"] for fact in document["facts"]}
     assert verdicts == {"agrees", "not measured"}
-    assert len(document["facts"]) == 36
+    assert len(document["facts"]) == 43
     with pypto.options(facts=output) as context:
         assert context.cost_set.standing.endswith(
             "measured: device-check on Ascend910B3, 2026-01-02"
@@ -194,25 +182,32 @@ def test_the_command_writes_the_facts(command: Command, tmp_path: Path, stand_in
     assert again.error == f"{output} exists; --force replaces it"
 
 
-def test_a_device_that_differs_is_exit_code_1(command: Command, stand_in: Install) -> None:
-    stand_in(quiet_nan)
+def test_a_device_that_differs_is_exit_code_1(command: Command, install: Install) -> None:
+    install("quiet_nan")
     ran = command("device-check", "--only", "cast", "--json")
     assert ran.code == 1
     differing = [fact for fact in ran.json["facts"] if fact["verdict"] == "differs"]
     assert [fact["name"] for fact in differing] == ["NaN pattern"]
 
 
-def test_a_check_that_is_interrupted_leaves_no_file(
-    command: Command, tmp_path: Path, stand_in: Install
+def test_a_check_that_is_interrupted_keeps_what_was_measured(
+    command: Command, tmp_path: Path, install: Install, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupt(*_: object) -> Codes:
-        raise KeyboardInterrupt
+    class Interrupted(LocalDevice):
+        def measure(self, step: CheckStep) -> tuple[DeviceFact, ...]:
+            if step.name == FEW_STEPS[2]:
+                raise KeyboardInterrupt
+            return super().measure(step)
 
-    stand_in(interrupt)
-    ran = command("device-check", "--output", tmp_path / "device.json")
+    install("")
+    monkeypatch.setattr(device_check_command, "OPEN", Interrupted)
+    output = tmp_path / "device.json"
+    ran = command("device-check", "--output", output)
     assert ran.code == 2
     assert "interrupted" in ran.err
-    assert list(tmp_path.iterdir()) == []
+    found = read_facts(output)
+    assert found.run is not None
+    assert found.run.done == list(FEW_STEPS[:2])
 
 
 def test_a_check_that_is_killed_while_it_writes_leaves_no_file(tmp_path: Path) -> None:
@@ -235,29 +230,13 @@ with new_file(pathlib.Path({str(output)!r})) as file:
     }
 
 
-def test_parts_alone(command: Command, stand_in: Install) -> None:
-    stand_in(quiet_nan)
-    for part, count in (("arithmetic", 11), ("cycles", 3)):
+def test_parts_alone(command: Command, install: Install) -> None:
+    install("quiet_nan")
+    for part, count in (("arithmetic", 11), ("cycles", 4)):
         ran = command("device-check", "--only", part, "--json")
         assert ran.code == 0
-        assert [fact["verdict"] for fact in ran.json["facts"]] == ["agrees"] * count
-
-
-def test_without_the_kernels_of_the_check_casts_are_measured(
-    command: Command, stand_in: Install, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def no_library(*_: object, **__: object) -> None:
-        raise BuildError("bisheng ended with status 1")
-
-    stand_in(None)
-    monkeypatch.setattr(device_check_command, "check_instructions", no_library)
-    ran = command("device-check", "--json")
-    assert ran.code == 0
-    verdicts = {fact["name"]: (fact["verdict"], fact["measured"]) for fact in ran.json["facts"]}
-    assert len(verdicts) == 36
-    assert verdicts["rounding"][0] == "agrees"
-    for name in ("CTRL at kernel entry", "vexp", "cycles of copies"):
-        assert verdicts[name] == ("not measured", "not measured: bisheng ended with status 1")
+        assert len(ran.json["facts"]) == count
+        assert "differs" not in {fact["verdict"] for fact in ran.json["facts"]}
 
 
 # --- The device ----------------------------------------------------------------------------------
@@ -268,23 +247,16 @@ def test_without_a_device(monkeypatch: pytest.MonkeyPatch, command: Command) -> 
     monkeypatch.setattr(npu, "find", lambda: none)
     with pytest.raises(NpuError, match="no device to check: torch_npu is not installed"):
         on_npu.npu_device()
+    monkeypatch.setattr(device_check_command, "OPEN", LocalDevice)
     assert command("device-check").error == "no device to check: torch_npu is not installed"
 
 
 def test_another_chip(monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
     other = Npu(run_mode=RunMode.NPU, reason="tested", device_count=1, soc_name="Ascend310P3")
     monkeypatch.setattr(npu, "find", lambda: other)
+    monkeypatch.setattr(device_check_command, "OPEN", LocalDevice)
     said = command("device-check").error
     assert said.startswith("the device is Ascend310P3, and the kernels are for A2 and A3: Ascend91")
-
-
-def test_a_device_without_memory(command: Command, stand_in: Install) -> None:
-    def full(*_: object) -> Codes:
-        with npu.told():
-            raise RuntimeError("NPU out of memory. Tried to allocate 2 GiB")
-
-    stand_in(full)
-    assert command("device-check").error.startswith("the device has no memory left: free tensors")
 
 
 def test_the_device_is_described_and_its_library_built(
@@ -306,11 +278,18 @@ def test_the_device_is_described_and_its_library_built(
     monkeypatch.setattr(npu, "find_library", lambda: None)
     monkeypatch.setattr(npu, "load", lambda: library)
     monkeypatch.setattr(on_npu.build, "build", lambda: built.append(None))
+
+    def no_checks() -> None:
+        raise BuildError("bisheng ended with status 1")
+
+    monkeypatch.setattr(on_npu, "load_checks", no_checks)
     device = on_npu.npu_device()
     assert built == [None]
     assert device.chip.name == device.description.chip == "Ascend910B4-1"
     assert device.description.library_sha256.startswith("b718f135")
     assert (device.description.cann, device.description.driver) == ("unknown", "unknown")
+    with pytest.raises(NpuError, match="bisheng ended with status 1"):
+        device.check(CheckProgram(kernel="x", x=np.zeros(1), result_bytes=1, cores=1, tiling={}))
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,9 @@ FACTS = DeviceFacts(
             tested=9,
             touched=2,
             by_pair={"FP32 -> FP16 CAST_RINT": 2},
+            stability="core-dependent",
+            varying={"FP32 -> FP16 CAST_RINT": "core-dependent: core 5"},
+            left=1,
             results={"FP32 -> FP16 CAST_RINT": {"negative": 0}},
         ),
         DeviceFact(
@@ -94,7 +97,7 @@ def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
 def test_a_file_is_read_by_others() -> None:
     """Its fields under their own names, numbers that every parser of JSON takes."""
     found = json.loads(FACTS.to_json())
-    assert (found["format"], found["version"]) == ("pypto-cast device facts", 2)
+    assert (found["format"], found["version"]) == ("pypto-cast device facts", 3)
     assert found["device"] == dataclasses.asdict(DEVICE)
     assert found["facts"][0] == {
         "name": "sign of zero",
@@ -104,6 +107,10 @@ def test_a_file_is_read_by_others() -> None:
         "tested": 9,
         "touched": 2,
         "by_pair": {"FP32 -> FP16 CAST_RINT": 2},
+        "example": "",
+        "stability": "core-dependent",
+        "varying": {"FP32 -> FP16 CAST_RINT": "core-dependent: core 5"},
+        "left": 1,
         "results": {"FP32 -> FP16 CAST_RINT": {"negative": 0}},
         "ulps": {},
         "exhausted": [],
@@ -133,7 +140,7 @@ def fact(change: Change) -> Change:
     ("change", "text"),
     [
         (lambda d: d.update(format="x"), "is no facts file: pypto-cast device-check"),
-        (lambda d: d.update(version=1), "is of version 1, this package reads 2: run"),
+        (lambda d: d.update(version=1), "is of version 1, this package reads 3: run"),
         (lambda d: d["device"].pop("chip"), "device must have chip, cann, driver"),
         (lambda d: d["device"].update(chip=1), "everything in device must be text"),
         (lambda d: d.update(device=list(d["device"])), "device must have chip, cann, driver"),
@@ -143,11 +150,17 @@ def fact(change: Change) -> Change:
         (lambda d: d["facts"].append(d["facts"][0]), "has a fact twice"),
         (lambda d: d["device"].update(date="today"), "'today' is no date such as 2026-01-31"),
         (fact(lambda x: x.pop("tested")), "a fact must have name, assumed"),
-        (fact(lambda x: x.update(measured=1)), "measured must be text"),
+        (fact(lambda x: x.update(measured=1)), "measured and example must be text"),
         (fact(lambda x: x.update(verdict="maybe")), "'sign of zero': 'maybe' is no verdict"),
         (fact(lambda x: x.update(tested=-1)), "must be counts"),
         (fact(lambda x: x.update(touched=2.0)), "must be counts"),
         (fact(lambda x: x.update(by_pair=[])), "must be counts"),
+        (fact(lambda x: x.update(left=-1)), "must be counts"),
+        (fact(lambda x: x.update(stability="stable")), "stability is 'stable', varying is"),
+        (fact(lambda x: x.update(varying={})), "stability is 'core-dependent', varying is {}"),
+        (fact(lambda x: x.update(varying=[])), "stability is 'core-dependent', varying is \\[\\]"),
+        (fact(lambda x: x.update(varying={CAST: "seldom"})), "varying is {'FP32 -> FP16"),
+        (fact(lambda x: x.update(varying={CAST: 1})), "varying is {'FP32 -> FP16"),
         (fact(lambda x: x.update(tested=1)), "impossible: 2 of 1 results differ, 2 by pair"),
         (fact(lambda x: x.update(touched=3)), "impossible: 3 of 9 results differ, 2 by pair"),
         (fact(lambda x: x.update(results=[])), "results must be an object"),

@@ -300,3 +300,41 @@ def test_parameters_that_pack_are_errors_of_upstreams_parser() -> None:
         for kind in (pypto.error.ParserError, TypeError):
             with pytest.raises(kind, match="name each parameter"):
                 pypto.jit(kernel)
+
+
+@pypto.jit
+def through_hf8(
+    x: pypto.Tensor[[4, 64], pypto.DT_HF8],
+    out: pypto.Tensor[[4, 64], pypto.DT_HF8],
+) -> None:
+    pypto.set_vec_tile_shapes(4, 64)
+    out[:] = pypto.cast(pypto.cast(x, pypto.DT_FP32) * 2.0, pypto.DT_HF8)
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_codes_of_hf8_are_handed_in_as_bytes(library: str) -> None:
+    """Neither library has values of it; upstream's models have its codes in tensors of uint8."""
+    codes = np.arange(256, dtype=np.uint8).reshape(4, 64)
+    given, out = codes.copy(), np.zeros_like(codes)
+    to = pytest.importorskip(library).from_numpy if library == "torch" else np.asarray
+    with pypto.options(chip="Ascend950PR", vec_tile_shapes=(4, 64)):
+        through_hf8(to(given), to(out))
+        held = pypto.cast(pypto.tensor([4, 64], pypto.DT_HF8, data=codes), pypto.DT_FP32)
+        doubled = pypto.from_numpy(held.numpy() * np.float32(2))
+        wanted = pypto.cast(doubled, pypto.DT_HF8).numpy()
+    np.testing.assert_array_equal(out, wanted.view(np.uint8))
+    np.testing.assert_array_equal(given, codes)
+
+
+def test_bytes_are_handed_in_for_no_other_float() -> None:
+    @pypto.jit
+    def widened(
+        x: pypto.Tensor[[4, 64], pypto.DT_FP8E4M3], out: pypto.Tensor[[4, 64], pypto.DT_FP32]
+    ) -> None:
+        out[:] = pypto.cast(x, pypto.DT_FP32)
+
+    with (
+        pypto.options(chip="Ascend950PR", vec_tile_shapes=(4, 64)),
+        pytest.raises(TypeError, match=r"DT_FP8E4M3\]; the argument has dtype DT_UINT8"),
+    ):
+        widened(np.zeros((4, 64), np.uint8), np.zeros((4, 64), np.float32))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 from unittest.mock import MagicMock
 
+import ml_dtypes
 import numpy as np
 import pytest
 from support.numbers import mx_blocks
@@ -25,6 +26,7 @@ from pypto_cast.dtypes.data_types import DTYPE_OF
 from pypto_cast.tensors.tensor import Tensor
 from simulator.arithmetic.interval import Enclosure, Interval
 from simulator.arithmetic.microscaling import ScaleRounding, quantised_blocks
+from simulator.corrections import NO_CORRECTIONS, Corrections, corrections_of, merged
 from simulator.numbers.convert import values_of
 from simulator.numbers.formats import E2M1, E4M3FN, FORMATS, FP32, FloatFormat
 
@@ -179,7 +181,7 @@ def test_every_case_of_upstream_s_golden_is_equal(most: int) -> None:
             )
         found, found_scales = _as_upstream(given, case, mode, axis, params["performance_mode"])
         if is_fp4:
-            found = _packed(found, found_scales, along)
+            found = _packed(found)
         if not (np.array_equal(found, codes) and np.array_equal(found_scales, scales)):
             different.append(case["case_name"])
     assert different == []
@@ -190,7 +192,7 @@ def _as_upstream(
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     is_fp4 = "fp4" in case["output_dtype"]
     quant = pypto.DT_FP4_E2M1X2 if is_fp4 else pypto.DT_FP8E4M3
-    with pypto.options(chip=CHIP):
+    with pypto.options(chip=CHIP, readings={"nan-e2m1": "max", "fp4-nibbles": "low"}):
         codes, scales = pypto.quant_mx(
             pypto.from_numpy(given),
             quant,
@@ -201,25 +203,41 @@ def _as_upstream(
     return codes.numpy().view(np.uint8), scales.numpy().view(np.uint8)
 
 
-def _packed(
-    codes: np.ndarray[Any, Any], scales: np.ndarray[Any, Any], is_last: bool
-) -> np.ndarray[Any, Any]:
-    """Two codes a byte, the first in the low half; NaN is code 7, which upstream reads it as."""
-    of_pairs = scales if is_last else np.moveaxis(scales, -2, -3)
-    of_blocks = of_pairs.reshape(*of_pairs.shape[:-2], -1).repeat(BLOCK, -1)
-    of_elements = of_blocks if is_last else np.swapaxes(of_blocks, -1, -2)
-    is_nan = of_elements[..., : codes.shape[-1]] == mx_blocks.NAN_SCALE
-    nibbles = np.where(is_nan, 7, codes & 15)
-    return (nibbles[..., ::2] | nibbles[..., 1::2] << 4).astype(np.uint8)
+def _packed(codes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Two codes a byte, the first in the low half."""
+    return (codes[..., ::2] & 15 | codes[..., 1::2] << 4).astype(np.uint8)
+
+
+@pytest.mark.parametrize(("reading", "code"), [("zero", 0), ("max", 7)])
+def test_nan_to_fp4_is_a_reading(reading: str, code: int) -> None:
+    """The whole block has the scale NaN and that code; others are as they were."""
+    x = np.linspace(-3, 3, 128, dtype=np.float32).reshape(1, 128)
+    x[0, 40] = np.nan
+    given = x.astype(ml_dtypes.bfloat16)
+    with pypto.options(chip=CHIP, readings={"nan-e2m1": reading}):
+        codes, scales = pypto.quant_mx(pypto.from_numpy(given), pypto.DT_FP4_E2M1X2)
+        in_fp8, _ = pypto.quant_mx(pypto.from_numpy(given), pypto.DT_FP8E4M3)
+    found = codes.numpy().view(np.uint8)[0]
+    assert found[32:64].tolist() == [code] * 32
+    assert found[64:].any()
+    assert scales.numpy().view(np.uint8).ravel().tolist() == [126, 255, 125, 126]
+    assert (in_fp8.numpy().view(np.uint8)[0, 32:64] == 0x7F).all()
 
 
 # --- Intervals ------------------------------------------------------------------------------------
 
 
+NAN_IS_LARGEST = corrections_of(merged((), {"nan-e2m1": "max"}), NO_CORRECTIONS)
+
+
 @pytest.mark.parametrize("rounding", ScaleRounding)
-@pytest.mark.parametrize("dst", [E4M3FN, E2M1], ids=str)
+@pytest.mark.parametrize(
+    ("dst", "corrections"),
+    [(E4M3FN, NO_CORRECTIONS), (E2M1, NO_CORRECTIONS), (E2M1, NAN_IS_LARGEST)],
+    ids=["e4m3fn", "e2m1", "e2m1-nan-is-largest"],
+)
 def test_every_member_of_an_interval_gives_a_member(
-    dst: FloatFormat, rounding: ScaleRounding
+    dst: FloatFormat, corrections: Corrections, rounding: ScaleRounding
 ) -> None:
     rng = np.random.default_rng(SEED)
     centre = np.ldexp(rng.standard_normal((64, BLOCK)), rng.integers(-8, 9, (64, 1)))
@@ -231,7 +249,7 @@ def test_every_member_of_an_interval_gives_a_member(
         low=low, high=high, may_be_nan=may_be_nan, cause=np.ones(centre.shape, np.uint16)
     )
     given = Enclosure(values=centre.astype(np.float32), interval=interval)
-    codes, scales = quantised_blocks(given, dst, rounding)
+    codes, scales = quantised_blocks(given, dst, rounding, corrections=corrections)
     assert codes.interval is not None
     assert scales.interval is not None
     for turn in range(24):
@@ -239,7 +257,9 @@ def test_every_member_of_an_interval_gives_a_member(
         member = (low + share * (high - low)).astype(np.float32).clip(low, high)
         if turn % 3 == 2:
             member = np.where(may_be_nan, np.float32(np.nan), member)
-        one, of_one = quantised_blocks(Enclosure(values=member), dst, rounding)
+        one, of_one = quantised_blocks(
+            Enclosure(values=member), dst, rounding, corrections=corrections
+        )
         assert one.interval is None
         assert codes.interval.contains(one.values, dst).all()
         assert scales.interval.contains(of_one.values, FORMATS["E8M0"]).all()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -16,7 +17,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import pypto_cast as pypto
-from simulator.arithmetic import total_order
+from simulator.arithmetic import special_steps, total_order
 from simulator.numbers.formats import FP32
 
 Array = np.ndarray[Any, Any]
@@ -271,6 +272,32 @@ def test_slopes() -> None:
     assert not np.signbit(alone[2])
 
 
+@pytest.mark.parametrize("release", ["head", "0.2.0"])
+def test_a_slope_beside_fp16_is_fp16(release: str) -> None:
+    x = np.float16([[-3.0, -333.0, 7.0]])
+    with pypto.options(release=release):
+        found = pypto.lrelu(pypto.from_numpy(x), 0.1).numpy()
+        wide = pypto.lrelu(pypto.from_numpy(x.astype(ml_dtypes.bfloat16)), 0.1).numpy()
+    slope = np.float16(0.1)
+    assert_array_equal(found, np.where(x < 0, (x.astype(F) * F(slope)).astype(np.float16), x))
+    exact = x.astype(ml_dtypes.bfloat16).astype(F) * np.where(x < 0, F(0.1), F(1))
+    assert_array_equal(wide.astype(F), exact.astype(ml_dtypes.bfloat16).astype(F))
+
+
+def test_release_0_2_0_rounds_a_quotient_up_and_corrects_nothing() -> None:
+    x = np.array([[16777217, 7, -7, 16777219]], np.int32)
+    y = np.array([[1, 2, 2, 1]], np.int32)
+    found = {}
+    for release in ("head", "0.2.0"):
+        with pypto.options(release=release):
+            result = pypto.ceil_div(*map(pypto.from_numpy, (x, y)))
+            found[release] = result.numpy().tolist()
+    assert found == {
+        "head": [[16777217, 4, -3, 16777220]],
+        "0.2.0": [[16777216, 4, -3, 16777220]],
+    }
+
+
 def test_triangles_multiply_and_bytes_and_axes_move() -> None:
     x = np.array([[1.0, -2.0], [-3.0, INF], [NAN, 5.0]], F)
     t = pypto.from_numpy(x)
@@ -350,3 +377,22 @@ def test_a_magnitude_takes_the_sign_of_another(dtype: Any, release: str) -> None
     enclosure = found.enclosure()
     assert enclosure is not None
     assert enclosure.certain().all()
+
+
+@pytest.mark.parametrize("name", sorted({*special_steps.OF_ONE, *special_steps.OF_TWO} - {"lrelu"}))
+def test_what_is_open_names_the_line_of_the_kernel(name: str) -> None:
+    @pypto.jit
+    def kernel(
+        x: pypto.Tensor[[8, 64], pypto.DT_FP32],
+        y: pypto.Tensor[[8, 64], pypto.DT_FP32],
+        out: pypto.Tensor[[8, 64], pypto.DT_FP32],
+    ) -> None:
+        operands = (x, y) if name in special_steps.OF_TWO else (x,)
+        found = getattr(pypto, name)(*operands)
+        out[:] = pypto.where(found, 1.0, 0.0) if found.dtype is pypto.DT_BOOL else found
+
+    x = np.random.default_rng(1).uniform(0.05, 0.95, (8, 64)).astype(F)
+    lines = str(kernel.certainty(x, x.T.copy().reshape(8, 64), np.zeros_like(x))).splitlines()
+    line = kernel.__wrapped__.__code__.co_firstlineno + 7
+    left = [each for each in lines if "left open by" in each]
+    assert all(each.endswith(f" at {Path(__file__).name}:{line}") for each in left), left

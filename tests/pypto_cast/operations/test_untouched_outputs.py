@@ -181,6 +181,9 @@ ARGUMENTS: dict[str, Bad] = {
     "INT32 of 2**31": (OverflowError, lambda out: pypto.mul(_t(INT32, [1, 2]), 1 << 31)),
     "full of 2**40": (OverflowError, lambda out: pypto.full([2, 3], 1 << 40, INT32)),
     "power of 2**40": (OverflowError, lambda out: pypto.pow(_t(INT32, [1, 2]), 1 << 40)),
+    "arange to NaN": (ValueError, lambda out: pypto.arange(float("nan"))),
+    "classes in half": (TypeError, lambda out: pypto.one_hot(_t(INT32, 0, 1), 1.5)),
+    "axis of var in half": (TypeError, lambda out: pypto.var(_t(FP32, [1.0, 2.0]), 1.5)),
     "fmod by NaN": (ValueError, lambda out: pypto.fmod(_t(FP32, [1.0]), float("nan"))),
     "shift by a float": (
         TypeError,

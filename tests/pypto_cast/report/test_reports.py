@@ -73,6 +73,7 @@ def words(tmp_path: Path, npy: Path) -> dict[str, tuple[object, ...]]:
         "diff": ("diff", npy, npy),
         "judge": ("judge", npy, "--golden", npy),
         "device-check": ("facts",),
+        "device-check-plan": ("device-check", "--dry-run"),
         "schedule": ("schedule", "--upstream-dump", unpacked("softmax", tmp_path / "planned")),
         "check-schedule": ("check-schedule", "--upstream-dump", unpacked("softmax", tmp_path)),
         "compile": (

@@ -82,6 +82,16 @@ def test_workers_report_together(tmp_path: Path) -> None:
     assert "pypto-cast: 1 kernel ran (halved 2 times with 2 casts); " in done.stdout
 
 
+def test_strict_makes_errors_of_what_upstream_refuses(tmp_path: Path) -> None:
+    suite = SUITE.replace("halved(", "returning(").replace("import halved", "import returning")
+    conftest = CONFTEST.replace("halved(", "returning(") + "    return\n"
+    done = run(tmp_path, suite, "--pypto-cast", conftest=conftest)
+    assert done.returncode == 0, done.stdout + done.stderr
+    done = run(tmp_path, suite, "--pypto-cast", "--pypto-strict", conftest=conftest)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "ParserError: returning: upstream refuses `return` in a kernel" in done.stdout
+
+
 def test_without_the_option_nothing_stands_in(tmp_path: Path) -> None:
     done = run(tmp_path, SUITE)
     assert done.returncode != 0

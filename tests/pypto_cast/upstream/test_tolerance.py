@@ -98,6 +98,17 @@ def test_an_operation_warns_once_at_its_place(body: Body) -> None:
         assert [w.category for w in caught] == [DynamicOperandWarning]
 
 
+def test_a_dynamic_tensor_is_assembled_by_the_wheel_alone() -> None:
+    def body(x: Any, fixed: Any, out: Any) -> None:
+        pypto.assemble(x, [0, 0], out)
+
+    text = "Assemble: shape of src tensor requires integer"
+    refuses(text, lambda: run(body), DynamicOperandWarning)
+    with pypto.options(release="0.2.0"), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run(body)
+
+
 def test_each_place_and_each_tensor_warns() -> None:
     def body(x: Any, fixed: Any, out: Any) -> None:
         pypto.maximum(x, out)
@@ -281,18 +292,39 @@ def test_statements_that_upstream_refuses() -> None:
     first = statements.__code__.co_firstlineno
     found = [
         (line - first, text)
-        for (_, line), text, releases in refused_statements(statements)
-        if "head" in releases
+        for (_, line), text, parsers in refused_statements(statements)
+        if "head" in parsers
+    ]
+    expected = [
+        (3, "break", "Break is not supported by the PTO parser"),
+        (4, "for j in range(3):", "An else of a loop is not supported by the PTO parser"),
+        (9, "continue", "Continue is not supported by the PTO parser"),
+        (10, "with pypto.options():", "With is not supported by the PTO parser"),
+        (12, "try:", "Try is not supported by the PTO parser"),
+        (17, "import math", "Import is not supported by the PTO parser"),
+        (25, "return", "Return statements are not allowed"),
     ]
     assert found == [
-        (3, "break"),
-        (4, "for j in range(3):"),
-        (9, "continue"),
-        (10, "with pypto.options():"),
-        (12, "try:"),
-        (17, "import math"),
-        (25, "return"),
+        (line, f"upstream refuses `{text}` in a kernel: {why}") for line, text, why in expected
     ]
+
+
+@pytest.mark.parametrize("new_ir", [None, True, False])
+def test_what_the_parser_before_the_new_ir_refuses(new_ir: bool | None) -> None:
+    @pypto.frontend.jit(new_ir=new_ir)
+    def kernel(x: pypto.Tensor[[16, 32], pypto.DT_FP32], out: pypto.Tensor[[16, 32]]) -> None:
+        half: float = 0.5
+        for _ in range(2):
+            break
+        out[:] = x * half
+
+    with pypto.options(strict=True):
+        if new_ir is not False:
+            kernel(WHOLE[:16], np.zeros((16, 32), np.float32))
+            return
+        with pytest.raises(pypto.error.ParserError, match="Break is not") as refused:
+            kernel(WHOLE[:16], np.zeros((16, 32), np.float32))
+        assert isinstance(refused.value, UpstreamRefusalError)
 
 
 @pytest.mark.parametrize("refused", ["while", "break", "continue", "annotation", "def"])

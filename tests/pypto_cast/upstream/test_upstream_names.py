@@ -121,7 +121,15 @@ def test_cube_tiles_matrix_sizes_and_labels() -> None:
     [
         ("set_pass_options", (), {"enable_slice": 1}, TypeError, "enable_slice must be True or"),
         ("set_pass_options", (), {"sg_set_scope": "a"}, TypeError, r"an int or \(int, bool"),
-        ("set_pass_options", (), {"sg_set_scope": (1, 2, 3)}, TypeError, r"\(int, bool"),
+        ("set_pass_options", (), {"sg_set_scope": (1, 2, 3)}, TypeError, "Expected bool"),
+        ("set_pass_options", (), {"sg_set_scope": ("1", True, True)}, TypeError, "Expected int"),
+        (
+            "set_pass_options",
+            (),
+            {"sg_set_scope": (1, True)},
+            TypeError,
+            "Expected 3 values, got 2",
+        ),
         ("set_pass_options", (), {"ooo_sched_mode": "X"}, ValueError, "'GAPMIN' or 'HLF', not 'X'"),
         ("set_pass_options", (), {"auto_mix_partition": True}, TypeError, "an int, not True"),
         (

@@ -13,9 +13,9 @@ from simulator.arithmetic.special_steps import OF_ONE, OF_TWO
 from simulator.machine.isa import HardEvent, Pipe, PipeBarrier, SetFlag, WaitFlag
 from simulator.machine.memory import SimulatorFault, UbRange
 from simulator.machine.tasks import TaskMemory, TileInstruction, TileTask, run_tasks
-from simulator.machine.tile_core import TileBox, TileStep
 from simulator.machine.tile_functions import CHAINS
 from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
+from simulator.machine.tile_steps import TileBox, TileStep
 from simulator.numbers.formats import FP16, FP32, INT8, INT32
 from tiling.chips import DEFAULT_CHIP
 
@@ -203,6 +203,40 @@ GUARDS: dict[str, tuple[Callable[[], Sequence[TileInstruction]], str]] = {
         lambda: exchanged(HALVED, [step("PAD", replace(ub(B), shape=(2, 16)), ub(A), scalar=0)]),
         r"does not pad \(4, 16\) to \(2, 16\)",
     ),
+    "weights of another length": (
+        lambda: exchanged(
+            SUM,
+            [
+                step(
+                    "PRELU",
+                    ub(C),
+                    ub(A),
+                    replace(ub(B), tensor_shape=(8,), offset=(0,), shape=(8,)),
+                )
+            ],
+        ),
+        r"has \(8,\) weights for \(4, 16\) elements",
+    ),
+    "no triangle": (
+        lambda: exchanged(HALVED, [replace(step("TRIUL", ub(B), ub(A)), numbers=(1,))]),
+        "names no triangle of",
+    ),
+    "a triangle without a diagonal": (
+        lambda: exchanged(HALVED, [replace(step("TRIUL", ub(B), ub(A)), function="tril")]),
+        "names no triangle of",
+    ),
+    "a range without a distance": (
+        lambda: exchanged(HALVED, [replace(step("RANGE", ub(B), scalar=0), numbers=(1,))]),
+        "has no place and no distance",
+    ),
+    "no pattern": (
+        lambda: exchanged(HALVED, [step("GATHER_MASK", ub(B), ub(A), scalar=8)]),
+        "names no pattern, but 8",
+    ),
+    "a class outside": (
+        lambda: exchanged(HALVED, [step("ONEHOT", ub(B), ub(A))]),
+        "of 16 classes",
+    ),
     "an offset in scratch": (
         lambda: exchanged(HALVED, [reduced(moved(scratch(ROWS), 1))]),
         "elements 1 to 5 of axis 0 are outside the 4",
@@ -322,7 +356,7 @@ def test_tasks_know_of_each_other_by_their_order_alone() -> None:
 
 def test_the_table_names_functions_that_there_are() -> None:
     computed = {TileWork.ELEMENTS, TileWork.PAIR, TileWork.REDUCE, TileWork.REDUCE_LINES}
-    computed.add(TileWork.ACCUMULATE)
+    computed |= {TileWork.ACCUMULATE, TileWork.WEIGH}
     named = {*OPERATIONS, *CHAINS, *OF_ONE, *OF_TWO, "copysign", "isfinite"}
     named |= {"expand_exp_dif", "axpy"}
     for row in TILE_OPCODES.values():

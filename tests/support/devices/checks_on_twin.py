@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from ascend_kernels.checks.check_program import CHECK_SOURCES, CheckProgram
-from ascend_kernels.twin import ERROR_BYTES, FLAGS, loaded, sources
+from ascend_kernels.twin import ERROR_BYTES, FLAGS, NO_VISIT, loaded, sources
 from simulator.compiled_library import LibrarySources
 from simulator.machine.memory import Bytes, SimulatorFault
 
 _MAIN: Final = CHECK_SOURCES / "check_twin.cpp"
 
 
-def run_on_twin(program: CheckProgram) -> Bytes:
-    """Run a check's kernel and return the bytes that it writes.
+def run_on_twin(program: CheckProgram, visit: Any = NO_VISIT) -> Bytes:
+    """Run a check's kernel and return the bytes that it writes; `visit` is shown instructions.
 
     Raises:
         TwinUnavailableError: the twin cannot be built here.
@@ -34,6 +34,7 @@ def run_on_twin(program: CheckProgram) -> Bytes:
         ctypes.c_void_p(y.ctypes.data),
         ctypes.c_uint64(y.size),
         ctypes.c_uint64(program.cores),
+        visit,
         error,
         ctypes.c_uint64(ERROR_BYTES),
     )

@@ -165,10 +165,8 @@ def infinite(program: TileProgram, values: Values, codes: Codes) -> Codes:
 
 
 def other_nibbles(program: TileProgram, values: Values, codes: Codes) -> Codes:
-    if is_cast(program, f.FP16, f.INT4) and program.plan.shape == (65536,):
-        inside = (np.abs(values) >= 1) & (np.abs(values) <= 7)
-        inside &= inside.reshape(-1, 2).all(axis=1).repeat(2)
-        codes = np.where(inside, codes.reshape(-1, 2)[:, ::-1].reshape(-1), codes)
+    if is_cast(program, f.FP16, f.INT4):
+        codes = codes.reshape(-1, 2)[:, ::-1].reshape(-1)
     return codes
 
 
@@ -185,7 +183,7 @@ def truncated(program: TileProgram, values: Values, codes: Codes) -> Codes:
 
 
 def short_rows(program: TileProgram, values: Values, codes: Codes) -> Codes:
-    if is_cast(program, f.FP32, f.FP16) and program.plan.shape == (3, 17):
+    if is_cast(program, f.FP32, f.FP16) and program.plan.shape == (6, 17):
         codes[16] ^= 1
     return codes
 

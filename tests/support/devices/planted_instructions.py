@@ -85,6 +85,7 @@ class StandIn:
         ctrl: of every core.
         forgets: CTRL is as it was at every kernel entry.
         fills: a copy fills the rest of its last block.
+        seconds: what its clock has shown so far.
     """
 
     planted: dict[str, Compute] = field(default_factory=dict)
@@ -93,10 +94,17 @@ class StandIn:
     ctrl: int = 1 << 48
     forgets: bool = False
     fills: bool = True
+    seconds: float = 0.0
+
+    def now(self) -> float:
+        """The host's clock: what its kernels took, by their clock."""
+        return self.seconds
 
     def __call__(self, program: CheckProgram) -> Bytes:
         if program.kernel.startswith("clock_"):
-            return self._numbers(program, self._ticks(program))
+            ticks = self._ticks(program)
+            self.seconds += ticks / 50e6
+            return self._numbers(program, ticks)
         if program.kernel.startswith("ctrl_"):
             found = self.ctrl
             if program.kernel == "ctrl_set" and not self.forgets:
@@ -120,7 +128,7 @@ class StandIn:
         ub, length = program.x[32:].copy(), program.tiling["block_bytes"]
         ub[:32] = program.x[0] if self.fills else ub[:32]
         ub[:length] = program.x[:length]
-        return ub
+        return np.tile(ub, program.cores)
 
     def _numbers(self, program: CheckProgram, number: int) -> Bytes:
         answers = np.zeros(program.result_bytes, np.uint8)
@@ -136,7 +144,7 @@ class StandIn:
         if kernel == "barrier":
             each = costs.barrier_cycles
         elif kernel == "flag":
-            each = 2 * costs.flag_cycles
+            each = 4 * costs.flag_cycles
         elif kernel == "read":
             each = costs.read_startup_cycles + size / costs.read_bytes_per_cycle
         elif kernel == "write":

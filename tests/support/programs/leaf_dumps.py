@@ -57,7 +57,7 @@ def leaves_of(folder: Path) -> Iterator[DumpedLeaf]:
 
 def _leaf(first: dict[str, Any], then: dict[str, Any]) -> DumpedLeaf:
     entries = entries_of(first)
-    leaf = LeafReader(then, {}, {}, entries, _FORMATS, UB_BYTES).read().leaf
+    leaf = LeafReader(then, {}, {}, {}, entries, _FORMATS, UB_BYTES).read().leaf
     plain = _early(first, entries)
     # The names of valid shapes come with the pass that follows.
     names = {each["magic"]: each["dynvalidshape"] for each in then["tensors"]}
@@ -91,7 +91,7 @@ def _early(function: dict[str, Any], entries: Mapping[int, int]) -> tuple[TileOp
     for each in function["tensors"]:
         if each["mem_type"]["asis"] == _UB:
             each["mem_id"], each["mem_range"] = each["rawtensor"], [0, 0]
-    leaf = LeafReader(function, {}, {}, entries, _FORMATS, UB_BYTES).read().leaf
+    leaf = LeafReader(function, {}, {}, {}, entries, _FORMATS, UB_BYTES).read().leaf
 
     def raw(operand: TileOperand) -> TileOperand:
         if operand.buffer is None:

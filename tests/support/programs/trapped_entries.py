@@ -19,15 +19,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from safetensors.numpy import save_file
+from support.devices.checked_devices import stand_in
 from support.devices.planted_devices import planted, some_cases
-from support.devices.planted_instructions import StandIn
 
 import pypto_cast as pypto
 from ascend_kernels.matrix import MATRIX
 from docs.generators.operation_examples import EXPRESSIONS, chip_of
 from pypto_cast import testing
 from pypto_cast.cli.main import main
-from pypto_cast.device.check import check_casts, check_instructions
+from pypto_cast.device.check import check_casts
+from pypto_cast.device.check_steps import CheckPlan
+from pypto_cast.device.device_process import measured_by
 from pypto_cast.dialects import onnx, openvino, paddle
 from pypto_cast.dialects.comparison import compare
 from pypto_cast.dtypes.data_types import dtype_of_numpy
@@ -206,10 +208,11 @@ def dialects() -> Iterator[Entry]:
 
 def devices() -> Iterator[Entry]:
     cases = some_cases()[:12]
+    steps = {step.name: step for step in CheckPlan().steps(DEFAULT_CHIP.name)}
     yield "device-check of casts", partial(check_casts, planted(), cases)
     wrong = planted(lambda program, values, codes: codes ^ 1)
     yield "device-check of other casts", partial(check_casts, wrong, cases)
-    yield "device-check of cycles", partial(check_instructions, StandIn(), "cycles", DEFAULT_CHIP)
+    yield "device-check of cycles", partial(measured_by, stand_in(), steps["cycles of Cast"])
 
 
 def commands() -> Iterator[Entry]:

@@ -82,6 +82,10 @@ def inferred(
             result = tuple(map(clamped, inputs[0], node.attributes.offset, held.shape))
         elif node.opcode in ("ASSEMBLE", "RESHAPE") or work is TileWork.PAD:
             result = held.extents
+        elif work is TileWork.WEIGH:
+            result = inputs[0]
+        elif work in (TileWork.PATTERN, TileWork.ONE_HOT):
+            result = held.shape
         elif work is TileWork.TRANSPOSE:
             result = exchanged(inputs[0], node.attributes.axes)
         elif work not in REDUCTIONS and _are_whole(graph, node, found):

@@ -30,6 +30,7 @@ _ROUNDS: Final = 100
 _MOVES_IN: Final = frozenset(("VIEW", "TRANSPOSE_MOVEIN", "TRANSPOSE_VNCHWCONV"))
 """Upstream's moves into UB and within it (interface/operation/opcode.cpp: MOVE_IN, MOVE_LOCAL)."""
 _MOVES_OUT: Final = "TRANSPOSE_MOVEOUT"
+_TREES: Final = frozenset(("PAIRSUM", "PAIRMAX", "PAIRMIN"))
 """Its only move out of UB before copies are made (MOVE_OUT), but for an assemble."""
 
 
@@ -239,7 +240,7 @@ def _identities(operations: _Operations) -> list[Hashable]:
 def _paired(operations: _Operations) -> Iterable[tuple[int, int]]:
     for place, node in enumerate(operations.nodes):
         readers = [operations.nodes[each].opcode for each in operations.after[place]]
-        if node.opcode.startswith("PAIR") and readers == [node.opcode]:
+        if node.opcode in _TREES and readers == [node.opcode]:
             yield place, operations.after[place][0]
 
 

@@ -121,13 +121,19 @@ def _divided(tile: Shape, fmt: Format) -> tuple[TileTensor, ...]:
     return (TileTensor(format=UINT8, shape=(size_bytes,)),)
 
 
+def _weighed(tile: Shape, fmt: Format) -> tuple[TileTensor, ...]:
+    marks = round_up(-(-tile[-1] // 8), BLOCK_BYTES) if len(tile) == 2 else 0
+    return (TileTensor(format=UINT8, shape=(marks + BLOCK_BYTES,)),)
+
+
 SCRATCH: Final[Mapping[str, Scratch]] = MappingProxyType(
     {
+        "PRELU": _weighed,  # interface/operation/vector/binary.cpp:194
         "CMP": _compared(2),  # interface/operation/vector/compare.cpp:58
         "CMPS": _compared(1),  # interface/operation/vector/compare.cpp:255
         "WHERE_TT": _chosen,  # interface/operation/vector/where.cpp:41
         "WHERE_TS": _chosen,
-        "WHERE_ST": _chosen,
+        "WHERE_ST": lambda tile, fmt: _chosen(tile, FP32),  # the number decides, a float
         "LOGICALNOT": _negated,  # interface/operation/vector/math.cpp:42
         "LOGICALAND": _both,  # interface/operation/vector/math.cpp:497
         "ROUND": _rounded,  # interface/operation/vector/math.cpp:1176

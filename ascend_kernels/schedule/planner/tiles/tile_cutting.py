@@ -31,6 +31,7 @@ from simulator.machine.tile_core import reduction_scratch
 from simulator.machine.tile_opcodes import (
     NO_FORMAT,
     NO_ROW,
+    NUMBERED,
     PAIRED,
     TILE_OPCODES,
     TileOpcode,
@@ -128,6 +129,14 @@ class _Cutter:
                 self._gather()
             case TileWork.PAD:
                 self._pad()
+            case TileWork.WEIGH:
+                self._weigh()
+            case TileWork.ONE_HOT:
+                self._one_hot()
+            case TileWork.PATTERN:
+                self._pattern()
+            case work if work in NUMBERED:
+                self._numbered()
             case _:
                 raise PlanError(f"{node.place}: how it is cut into tiles is not known")
 
@@ -209,11 +218,12 @@ class _Cutter:
             self._operate(node.opcode, [(source, offset, extent)], outputs, node.attributes)
 
     def _accumulate(self) -> None:
-        """Sums inside a tile, and the last of the tile before added (vector/math.cpp:611)."""
+        """Sums or products inside a tile, and the last of the tile before (vector/math.cpp:611)."""
         node = self._node
         (source,), (target,) = node.inputs, node.outputs
         axis, fmt = node.attributes.axis, self._regions[target].tensor.format
-        plain = replace(node.attributes, axis=-1)
+        repeated = replace(node.attributes, function="")
+        plain, joining = replace(repeated, axis=-1), "MUL" if self._row.function == "mul" else "ADD"
         for offset, extent in self._tiles(self._regions[target].tensor.shape):
             origin = (0,) * len(extent)
             inside = self._region(TileTensor(format=fmt, shape=extent))
@@ -227,11 +237,9 @@ class _Cutter:
                 continue
             last = (target, _at(offset, axis, offset[axis] - 1), _at(extent, axis, 1))
             before = self._region(TileTensor(format=fmt, shape=extent))
-            self._operate(
-                "EXPAND", [last], [self._written(before, origin, extent)], node.attributes
-            )
+            self._operate("EXPAND", [last], [self._written(before, origin, extent)], repeated)
             result = [self._written(target, offset, extent)]
-            self._operate("ADD", [summed, (before, origin, extent)], result, plain)
+            self._operate(joining, [summed, (before, origin, extent)], result, plain)
 
     def _gather(self) -> None:
         """All of the axis for each tile of indices (vector/indexing.cpp:407)."""
@@ -248,6 +256,50 @@ class _Cutter:
             scratch = self._tensor(self._raw(TileTensor(format=fmt, shape=(elems,))))
             boxes = [read, (index, offset, extent)]
             self._operate(node.opcode, boxes, [result, scratch], node.attributes)
+
+    def _numbered(self) -> None:
+        """Tiles with a number each: rows before it less columns (vector/math.cpp:803), or elements
+        before it (vector/indexing.cpp:1267).
+        """
+        node = self._node
+        (target,), asked = node.outputs, node.attributes
+        assert asked.number is not None
+        for offset, extent in self._tiles(self._regions[target].tensor.shape):
+            place = offset[-2] - offset[-1] if node.inputs else offset[0]
+            numbered = replace(asked, number=asked.number + place)
+            boxes = [(each, offset, extent) for each in node.inputs]
+            self._operate(node.opcode, boxes, [self._written(target, offset, extent)], numbered)
+
+    def _one_hot(self) -> None:
+        """All classes of each tile of elements (vector/math.cpp:437)."""
+        node = self._node
+        (source,), (target,) = node.inputs, node.outputs
+        for offset, extent in self._tiles(self._regions[target].tensor.shape):
+            boxes = [(source, offset[:-1], extent[:-1])]
+            result = [self._written(target, offset, extent)]
+            self._operate(node.opcode, boxes, result, node.attributes)
+
+    def _pattern(self) -> None:
+        """The elements of each tile that the pattern takes (vector/indexing.cpp:1453)."""
+        node = self._node
+        (source,), (target,) = node.inputs, node.outputs
+        whole, held = (self._regions[each].tensor.shape[-1] for each in (source, target))
+        step = whole // held
+        for offset, extent in self._tiles(self._regions[source].tensor.shape):
+            place, last = offset[-1] // step, node.tile_shape[len(offset) - 1] // step
+            box = (*offset[:-1], place), (*extent[:-1], min(held - place, last))
+            result = [self._written(target, *box)]
+            self._operate(node.opcode, [(source, offset, extent)], result, node.attributes)
+
+    def _weigh(self) -> None:
+        """The weights of the tile's second axis beside each tile (vector/binary.cpp:194)."""
+        node = self._node
+        (source, weights), (target,) = node.inputs, node.outputs
+        for offset, extent in self._tiles(self._regions[target].tensor.shape):
+            result = [self._written(target, offset, extent)]
+            result += self._scratch([source], extent)
+            boxes = [(source, offset, extent), (weights, offset[1:2], extent[1:2])]
+            self._operate(node.opcode, boxes, result, node.attributes)
 
     def _pad(self) -> None:
         """The number alone, or behind elements, or elements alone (vector/pad.cpp:23)."""
@@ -289,8 +341,9 @@ class _Cutter:
             if size == extent and self._node.opcode != "EXPAND":  # a last tile of one element
                 self._regions[target].tiles[offset] = self._read(source, start, size)
                 continue
+            opcode = "REGISTER_COPY" if size == extent else "EXPAND"
             output = self._written(target, offset, extent)
-            self._operate("EXPAND", [(source, start, size)], [output], asked)
+            self._operate(opcode, [(source, start, size)], [output], asked)
         return target
 
     def _reduce(self) -> None:

@@ -108,6 +108,8 @@ class Attributes:
         saturate: of a cast; False in one of AutoCast, None in one that a later pass inserts.
         scalar: the number beside the tiles.
         scalar_first: it is the first operand.
+        step: the distance of numbers that begin with it.
+        number: of an operation whose tiles differ in one, that of the first, then of each tile.
         axis: of a reduction or an expansion.
         axes: that are exchanged.
         function: of a comparison.
@@ -119,6 +121,8 @@ class Attributes:
     saturate: bool | None = None
     scalar: float | None = None
     scalar_first: bool = False
+    step: float | None = None
+    number: int | None = None
     axis: int = -1
     axes: tuple[int, ...] = ()
     function: str = ""

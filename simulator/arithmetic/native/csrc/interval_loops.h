@@ -151,15 +151,22 @@ INLINE uint16_t cause_of(uint64_t claim, uint32_t low, uint32_t high) {
     const uint16_t cause = static_cast<uint16_t>(0xFFFFu - (claim & 0xFFFF));
     return low == high ? 0 : cause;
 }
+INLINE uint16_t named_by(uint64_t claim) { return 0xFFFFu - (claim & 0xFFFF); }
+// The stronger of two claims; the cause that it names, also beside the operation's own claim. Where a
+// result is certain its cause is any.
+INLINE uint64_t claims(float a, float b, uint16_t cause, float c, float d, uint16_t other) {
+    return stronger(claim(a, b, cause), claim(c, d, other));
+}
+INLINE uint16_t cause_between(float a, float b, uint16_t cause, float c, float d, uint16_t other) {
+    return named_by(claims(a, b, cause, c, d, other));
+}
+INLINE uint16_t cause_with(uint64_t claim, uint64_t own) { return named_by(stronger(claim, own)); }
+INLINE uint16_t cause_beside(float a, float b, uint16_t cause, uint64_t own) {
+    return cause_with(claim(a, b, cause), own);
+}
 INLINE uint16_t cause_of8(uint64_t claim, uint8_t low, uint8_t high) {
     const uint16_t cause = static_cast<uint16_t>(0xFFFFu - (claim & 0xFFFF));
     return low == high ? 0 : cause;
-}
-
-// The strongest of an operand's claim and another one.
-INLINE uint16_t cause_among(float low, float high, uint16_t cause, uint64_t other, uint32_t result_low,
-                            uint32_t result_high) {
-    return cause_of(stronger(claim(low, high, cause), other), result_low, result_high);
 }
 
 // The choices that an element rests on which has one code by choices, and by public texts several,
@@ -225,8 +232,9 @@ void each_dense(F f, char* out, const char* const* in, unsigned repeated, int64_
     }
 DENSE(square_low, float, float, float) DENSE(square_high, float, float, float)
 DENSE(abs_low, float, float, float) DENSE(abs_high, float, float, float)
-// Where the factor [c, d] has one sign, that tells the ends: one product in place of four. A NaN
-// shows all the same, in one end or in both.
+// Where the factor [c, d] has one sign, that tells the ends: one product in place of four, and the
+// same one for all elements that have the first one's signs. A NaN shows all the same, in one end or
+// in both.
 INLINE float product_low_by_sign(float a, float b, float c, float d) {
     const float end = is_negative(c) ? b : a;
     return unified(end * (is_negative(end) ? d : c));
@@ -235,7 +243,7 @@ INLINE float product_high_by_sign(float a, float b, float c, float d) {
     const float end = is_negative(c) ? a : b;
     return unified(end * (is_negative(end) ? c : d));
 }
-template <class BySign, class Any>
+template <bool IS_LOW, class BySign, class Any>
 INLINE void products(BySign by_sign, Any any, char* out, const char* const* in, unsigned repeated,
                      int64_t elems) {
     const Dense<float> a(in[0], repeated & 1), b(in[1], repeated >> 1 & 1);
@@ -244,6 +252,16 @@ INLINE void products(BySign by_sign, Any any, char* out, const char* const* in, 
         float* o = reinterpret_cast<float*>(out) + start;
         const float *w = a.from(start), *x = b.from(start), *y = c.from(start), *z = d.from(start);
         const int64_t count = std::min(CHUNK, elems - start);
+        const uint32_t falls = code_of(y[0]);
+        const float* end = (falls >> 31) == IS_LOW ? x : w;
+        const uint32_t sign = code_of(end[0]);
+        const float* factor = (sign >> 31) == IS_LOW ? z : y;
+        uint32_t differs = 0;
+        EACH for (int64_t i = 0; i < count; ++i) {
+            differs |= (code_of(y[i]) ^ falls) | (code_of(z[i]) ^ falls) | (code_of(end[i]) ^ sign);
+            o[i] = mul(end[i], factor[i]);
+        }
+        if (!(differs >> 31)) continue;
         uint32_t first = 0, second = 0;
         EACH for (int64_t i = 0; i < count; ++i) {
             first |= code_of(w[i]) ^ code_of(x[i]);
@@ -258,12 +276,12 @@ INLINE void products(BySign by_sign, Any any, char* out, const char* const* in, 
         }
     }
 }
-#define PRODUCTS(name)                                                                     \
+#define PRODUCTS(name, is_low)                                                             \
     void loop_##name(char* out, const char* const* in, unsigned repeated, int64_t elems) { \
-        products([](auto... x) { return name##_by_sign(x...); },                           \
-                 [](auto... x) { return name(x...); }, out, in, repeated, elems);          \
+        products<is_low>([](auto... x) { return name##_by_sign(x...); },                   \
+                         [](auto... x) { return name(x...); }, out, in, repeated, elems);  \
     }
-PRODUCTS(product_low) PRODUCTS(product_high)
+PRODUCTS(product_low, true) PRODUCTS(product_high, false)
 DENSE(quotient_low, float, float, float, float, float)
 DENSE(quotient_high, float, float, float, float, float)
 WIDENED(lower, 3, float, float, float, float) WIDENED(higher, 3, float, float, float, float)
@@ -277,7 +295,12 @@ DENSE(choices_of, uint16_t, uint32_t, uint32_t, uint32_t, uint32_t, uint16_t)
 DENSE(all_choices, uint16_t, uint16_t, uint16_t)
 DENSE(choices_if_open, uint16_t, uint16_t, uint32_t, uint32_t)
 DENSE(choices_if_open16, uint16_t, uint16_t, uint16_t, uint16_t)
-DENSE(claim, uint64_t, float, float, uint16_t) DENSE(stronger, uint64_t, uint64_t, uint64_t)
+DENSE(claim, uint64_t, float, float, uint16_t)
+DENSE(claims, uint64_t, float, float, uint16_t, float, float, uint16_t)
+DENSE(cause_between, uint16_t, float, float, uint16_t, float, float, uint16_t)
+DENSE(cause_beside, uint16_t, float, float, uint16_t, uint64_t)
+DENSE(cause_with, uint16_t, uint64_t, uint64_t)
+DENSE(stronger, uint64_t, uint64_t, uint64_t)
 DENSE(cause_of, uint16_t, uint64_t, uint32_t, uint32_t)
 DENSE(eq_low, uint8_t, float, float, float, float) DENSE(eq_high, uint8_t, float, float, float, float)
 DENSE(ne_low, uint8_t, float, float, float, float) DENSE(ne_high, uint8_t, float, float, float, float)
@@ -290,7 +313,6 @@ DENSE(cause_of8, uint16_t, uint64_t, uint8_t, uint8_t)
 INLINE float low_of(uint64_t ends) { return value_of(static_cast<uint32_t>(ends)); }
 INLINE float high_of(uint64_t ends) { return value_of(static_cast<uint32_t>(ends >> 32)); }
 DENSE(low_of, float, uint64_t) DENSE(high_of, float, uint64_t)
-DENSE(cause_among, uint16_t, float, float, uint16_t, uint64_t, uint32_t, uint32_t)
 DENSE(rests, uint16_t, uint32_t, uint32_t, uint16_t, uint16_t, uint32_t, uint32_t)
 DENSE(rests16, uint16_t, uint16_t, uint16_t, uint16_t, uint16_t, uint16_t, uint16_t)
 DENSE(rests8, uint16_t, uint8_t, uint8_t, uint16_t, uint16_t, uint8_t, uint8_t)

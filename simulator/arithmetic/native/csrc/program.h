@@ -35,13 +35,15 @@
     OP(stays_mul, 5, 1, 4, 4, 4, 4, 4)                                                             \
     OP(choices_of, 5, 2, 4, 4, 4, 4, 2) OP(all_choices, 2, 2, 2, 2)                                \
     OP(choices_if_open, 3, 2, 2, 4, 4) OP(choices_if_open16, 3, 2, 2, 2, 2)                        \
+    OP(claims, 6, 8, 4, 4, 2, 4, 4, 2) OP(cause_beside, 4, 2, 4, 4, 2, 8)                           \
+    OP(cause_between, 6, 2, 4, 4, 2, 4, 4, 2) OP(cause_with, 2, 2, 8, 8)                           \
     OP(claim, 3, 8, 4, 4, 2) OP(stronger, 2, 8, 8, 8) OP(cause_of, 3, 2, 8, 4, 4)                   \
     OP(eq_low, 4, 1, 4, 4, 4, 4) OP(eq_high, 4, 1, 4, 4, 4, 4) OP(ne_low, 4, 1, 4, 4, 4, 4)         \
     OP(ne_high, 4, 1, 4, 4, 4, 4) OP(select_low, 4, 4, 1, 1, 4, 4)                                 \
     OP(select_high, 4, 4, 1, 1, 4, 4) OP(choices_if_open8, 3, 2, 2, 1, 1)                          \
     OP(claim8, 3, 8, 1, 1, 2) OP(cause_of8, 3, 2, 8, 1, 1) OP(low_of, 1, 4, 8)                         \
-    OP(high_of, 1, 4, 8) OP(cause_among, 6, 2, 4, 4, 2, 8, 4, 4)                                    \
-    OP(rests, 6, 2, 4, 4, 2, 2, 4, 4) OP(rests16, 6, 2, 2, 2, 2, 2, 2, 2)                          \
+    OP(high_of, 1, 4, 8) OP(rests, 6, 2, 4, 4, 2, 2, 4, 4)                                          \
+    OP(rests16, 6, 2, 2, 2, 2, 2, 2, 2)                                                             \
     OP(rests8, 6, 2, 1, 1, 2, 2, 1, 1)
 // Along rows, of FP32.
 #define REDUCTIONS(OP) OP(amax) OP(amin) OP(sum) OP(prod)

@@ -1,5 +1,6 @@
-// The conversion of one code in scalar integers, as simulator/numbers/convert.py defines it: unpack, round
-// once, pack; then overflow and NaN by the policy. For the pairs that have no loop of their own.
+// The conversion of one code in scalar integers, as simulator/numbers/convert.py defines it:
+// unpack, round once, pack; then overflow and NaN by the policy. For the pairs that have no loop of
+// their own.
 #ifndef PYPTO_CAST_DEFINITION_H
 #define PYPTO_CAST_DEFINITION_H
 
@@ -128,7 +129,8 @@ inline uint64_t pack_int(const Value& value, const Format& dst, Mode mode, unsig
         shift <= -64 ? 0 : round_significand(value.significand, shift, value.negative, mode);
     const uint64_t limit = value.negative ? dst.min_magnitude : dst.max_magnitude;
     const bool beyond_word = bit_length(value.significand) - shift > 64;
-    if (value.inf || (!keeps_low_bits(policy) && (beyond_word || magnitude > limit))) magnitude = limit;
+    if (value.inf || (!keeps_low_bits(policy) && (beyond_word || magnitude > limit)))
+        magnitude = limit;
     if (value.nan) magnitude = 0;
     return (value.negative ? -magnitude : magnitude) & mask(dst.bits);
 }

@@ -78,6 +78,15 @@ INLINE i16s to_halves(f32 low, f32 high) {
                                   _mm256_cvtps_ph((__m256)low, direction));
 }
 
+// Of bytes that are the upper ones of FP16.
+INLINE f32 from_upper_halves(const void* p) {
+    return (f32)_mm256_cvtph_ps(_mm_slli_epi16(_mm_cvtepu8_epi16(_mm_loadu_si64(p)), 8));
+}
+// The byte of each index, and three more.
+INLINE i32 look_up(const uint8_t* table, i32 index) {
+    return (i32)_mm256_i32gather_epi32(reinterpret_cast<const int*>(table), (__m256i)index, 1);
+}
+
 // Lanes of two vectors beside each other, in an order of each 128 bits' own.
 INLINE i32 beside_low(i32 x, i32 y) { return (i32)_mm256_unpacklo_epi32((__m256i)x, (__m256i)y); }
 INLINE i32 beside_high(i32 x, i32 y) { return (i32)_mm256_unpackhi_epi32((__m256i)x, (__m256i)y); }

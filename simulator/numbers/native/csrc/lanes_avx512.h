@@ -80,6 +80,13 @@ INLINE i16s to_halves(f32 low, f32 high) {
                         _mm512_cvtps_ph((__m512)high, direction));
 }
 
+INLINE f32 from_upper_halves(const void* p) {
+    return (f32)_mm512_cvtph_ps(_mm256_slli_epi16(_mm256_cvtepu8_epi16(load<__m128i>(p)), 8));
+}
+INLINE i32 look_up(const uint8_t* table, i32 index) {
+    return (i32)_mm512_i32gather_epi32((__m512i)index, table, 1);
+}
+
 INLINE i32 beside_low(i32 x, i32 y) { return (i32)_mm512_unpacklo_epi32((__m512i)x, (__m512i)y); }
 INLINE i32 beside_high(i32 x, i32 y) { return (i32)_mm512_unpackhi_epi32((__m512i)x, (__m512i)y); }
 

@@ -44,6 +44,7 @@ INLINE f32 clamp_or_nan(f32 x, f32 lo, f32 hi) {
     return select(hi < above, hi, above);
 }
 INLINE i32 larger(i32 x, i32 y) { return select(x > y, x, y); }
+INLINE i32 smaller(i32 x, i32 y) { return select(x < y, x, y); }
 INLINE f32 round(f32 x) {
     // Fractions exist below 2**23 only; there, adding it drops them in the direction that holds.
     const i32 sign = (i32)x & INT32_MIN;
@@ -101,8 +102,7 @@ INLINE Doubles to_f64(Halves x) {
         return {__builtin_convertvector(lower, f64), __builtin_convertvector(upper, f64)};
     return {__builtin_convertvector((u64)lower, f64), __builtin_convertvector((u64)upper, f64)};
 }
-INLINE f32 from_half(const void* p) {
-    const i32 code = widen(static_cast<const uint16_t*>(p));
+INLINE f32 half_of(i32 code) {
     const i32 magnitude = (code & 0x7FFF) << 13;
     const i32 rebiased = magnitude + (112 << 23);
     // A subnormal number gets an implicit bit, which is then taken away.
@@ -112,10 +112,30 @@ INLINE f32 from_half(const void* p) {
     return (f32)(select(magnitude >= (31 << 23), special, finite) | (code & 0x8000) << 16);
 }
 
+INLINE f32 from_half(const void* p) { return half_of(widen(static_cast<const uint16_t*>(p))); }
+INLINE f32 from_upper_halves(const void* p) {
+    return half_of(widen(static_cast<const uint8_t*>(p)) << 8);
+}
+INLINE i32 look_up(const uint8_t* table, i32 index) {
+    i32 found;
+    for (int lane = 0; lane < LANES; ++lane) found[lane] = table[index[lane]];
+    return found;
+}
+
 INLINE void store_bytes(void* to, const i32 (&x)[4], int32_t mask, bool) {
     for (int group = 0; group < 4; ++group) {
         const u8l bytes = __builtin_convertvector((u32)(x[group] & mask), u8l);
         std::memcpy(static_cast<char*>(to) + group * sizeof bytes, &bytes, sizeof bytes);
+    }
+}
+template <class Join>
+INLINE void store_signed_bytes(void* to, const i32 (&x)[4], const i32 (&signs)[4], Join join,
+                               bool) {
+    for (int group = 0; group < 4; ++group) {
+        const i8l bytes = __builtin_convertvector(x[group], i8l);
+        const i8l sign = __builtin_convertvector(signs[group] >> 31, i8l);
+        const auto joined = join(bytes, sign);
+        std::memcpy(static_cast<char*>(to) + group * sizeof joined, &joined, sizeof joined);
     }
 }
 INLINE void store_halves(void* to, u32 low, u32 high, bool streams) {

@@ -39,6 +39,15 @@ INLINE void store_bytes(void* to, const i32 (&x)[4], int32_t mask, bool streams)
     store(to, ordered(pack_unsigned(low, high)), streams);
 }
 
+// Bytes of lanes from 0 to 255, and of lanes whose sign alone counts, together by `join`.
+template <class Join>
+INLINE void store_signed_bytes(void* to, const i32 (&x)[4], const i32 (&signs)[4], Join join,
+                               bool streams) {
+    const i8s bytes = pack_unsigned(pack(x[0], x[1]), pack(x[2], x[3]));
+    const i8s sign = pack(pack(signs[0], signs[1]), pack(signs[2], signs[3]));
+    store(to, ordered((i8s)join(bytes, sign)), streams);
+}
+
 // FP16 rounded to integers of 16 bits or fewer and clamped, for the most part by packing them. The
 // conversion makes the smallest integer of -infinity, and of infinity, if that were not taken away
 // before.

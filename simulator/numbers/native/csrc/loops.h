@@ -41,6 +41,10 @@ INLINE auto convert(V x, const Params& params) {
         else if constexpr (T == Target::F16)
             return tamed<S, W>(floats, params);
 #endif
+        else if constexpr (T == Target::TAPERED)
+            return to_tapered(floats, params);
+        else if constexpr (T == Target::NARROW && W == Way::EVEN)
+            return to_even_narrow(floats, params);
         else
             return to_narrow<W>(floats, params);
     } else if constexpr (In<S>::is_float) {
@@ -92,6 +96,19 @@ INLINE void store_group(char* to, const i32 (&x)[4], const Params& params, bool 
     store_bytes(to, x, params.code_mask, streams);
 }
 
+INLINE void store_group(char* to, const Signed (&x)[4], const Params& params, bool streams) {
+    i32 magnitudes[4], signs[4];
+    for (int group = 0; group < 4; ++group)
+        magnitudes[group] = x[group].magnitude, signs[group] = x[group].sign;
+    store_signed_bytes(
+        to, magnitudes, signs,
+        [&](auto code, auto sign) {
+            const auto is_signed = (sign < 0) & (code > params.above) & (code <= params.last);
+            return code | (is_signed & (int8_t)params.sign_code);
+        },
+        streams);
+}
+
 // How far ahead the source of a large result is asked for: the hardware stops at the end of a page.
 constexpr int AHEAD_BYTES = 16 << 10;
 
@@ -108,10 +125,11 @@ struct Loops {
     static INLINE void block(const Params& params, const char* from, char* to, bool streams) {
 #ifdef __F16C__
         constexpr auto round = [](f32 x) { return rounded<W, true>(x); };
-        if constexpr (S == Source::F16 && out_bytes <= 2 && wraps && W != Way::ODD)
+        constexpr bool short_ints = S == Source::F16 && out_bytes <= 2 && !is_float_target<T>;
+        if constexpr (short_ints && wraps && W != Way::ODD)
             return store_wrapped_halves<out_bytes>(to, from, round, params.max, params.code_mask,
                                                    streams);
-        else if constexpr (S == Source::F16 && out_bytes <= 2 && !wraps)
+        else if constexpr (short_ints && !wraps)
             return store_packed_halves<out_bytes>(to, from, round, params.min, params.max,
                                                   params.code_mask, streams);
 #endif
@@ -180,8 +198,10 @@ template <Source S>
 constexpr bool has_loop(Target target) {
     switch (S) {
         case Source::F16:
-            return target == Target::F32 || target == Target::INT8 || target == Target::INT16 ||
-                   target == Target::INT32;
+            return target == Target::F32 || target == Target::TAPERED || target == Target::INT8 ||
+                   target == Target::INT16 || target == Target::INT32;
+        case Source::E5M2:
+            return target == Target::F32;
         case Source::BF16:
             return target == Target::F32 || target == Target::INT32;
         case Source::S8:
@@ -194,12 +214,14 @@ constexpr bool has_loop(Target target) {
         case Source::U32:
             return target == Target::INT64;
         default:
-            return true;
+            return target != Target::TAPERED || S == Source::F32;
     }
 }
 
+// One loop for all ways: nothing is rounded, or a table knows how.
 template <Source S, Target T>
-constexpr bool is_exact = T == Target::BOOL || (T == Target::F32 && In<S>::bytes == 2) ||
+constexpr bool is_exact = T == Target::BOOL || T == Target::TAPERED ||
+                          (T == Target::F32 && In<S>::bytes <= 2) ||
                           (T == Target::F16 && In<S>::bytes == 1);
 
 template <Source S, Target T>
@@ -253,6 +275,8 @@ Loop find_target(Target target, Way way, bool wraps) {
             return find_overflow<S, Target::BF16>(way, wraps);
         case Target::NARROW:
             return find_overflow<S, Target::NARROW>(way, wraps);
+        case Target::TAPERED:
+            return find_overflow<S, Target::TAPERED>(way, wraps);
         case Target::INT8:
             return find_overflow<S, Target::INT8>(way, wraps);
         case Target::INT16:
@@ -282,6 +306,8 @@ Loop FIND(Source source, Target target, Way way, bool wraps) {
             return find_target<Source::F16>(target, way, wraps);
         case Source::BF16:
             return find_target<Source::BF16>(target, way, wraps);
+        case Source::E5M2:
+            return find_target<Source::E5M2>(target, way, wraps);
         case Source::S8:
             return find_target<Source::S8>(target, way, wraps);
         case Source::U8:

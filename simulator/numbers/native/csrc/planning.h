@@ -2,6 +2,7 @@
 #ifndef PYPTO_CAST_PLANNING_H
 #define PYPTO_CAST_PLANNING_H
 
+#include <atomic>
 #include <cmath>
 
 #include "definition.h"
@@ -20,6 +21,8 @@ Source source_of(int fmt) {
             return Source::F16;
         case BF16:
             return Source::BF16;
+        case E5M2:
+            return Source::E5M2;
         default:
             break;
     }
@@ -51,8 +54,9 @@ Target target_of(int fmt) {
             break;
     }
     const Format& format = FORMATS[fmt];
+    if (format.taper) return Target::TAPERED;
     if (format.is_float)
-        return format.bytes == 1 && !format.is_scale && !format.taper ? Target::NARROW : Target::NONE;
+        return format.bytes == 1 && !format.is_scale ? Target::NARROW : Target::NONE;
     switch (format.bytes) {
         case 1:
             return Target::INT8;
@@ -88,6 +92,23 @@ float float_of(uint64_t code, const Format& fmt) {
     return std::ldexp(static_cast<float>(significand), field - fmt.bias - fmt.man_bits);
 }
 
+// The codes of a tapered format by the index of to_tapered, of every mode and policy made once; the
+// vectors read three bytes beyond one. Of two threads that make the same, the first is kept.
+const uint8_t* tapered_codes(uint32_t dst, Mode mode, unsigned policy) {
+    static std::atomic<const uint8_t*> made[FORMAT_COUNT][MODE_COUNT][POLICY_COUNT];
+    std::atomic<const uint8_t*>& kept = made[dst][mode][policy];
+    if (const uint8_t* found = kept.load(std::memory_order_acquire)) return found;
+    uint8_t* codes = new uint8_t[(1 << TAPERED_INDEX_BITS) + 3]();
+    for (uint32_t index = 0; index < 1 << TAPERED_INDEX_BITS; ++index)
+        codes[index] =
+            static_cast<uint8_t>(definition::convert((index >> 1) << TAPERED_SHIFT | (index & 1),
+                                                     FP32, static_cast<int>(dst), mode, policy));
+    const uint8_t* expected = nullptr;
+    if (kept.compare_exchange_strong(expected, codes, std::memory_order_acq_rel)) return codes;
+    delete[] codes;
+    return expected;
+}
+
 void set_float_target(Params& params, const Format& dst, Mode mode, unsigned policy) {
     const bool goes_up = rounds_away(mode, true, true, true, false);
     const bool goes_down = rounds_away(mode, true, true, true, true);
@@ -119,6 +140,10 @@ void set_float_target(Params& params, const Format& dst, Mode mode, unsigned pol
     params.nan_value = static_cast<int32_t>(definition::nan_code(dst, policy));
     const int32_t sign = static_cast<int32_t>(dst.sign_code);
     params.narrow_nan_sign = keeps_sign ? sign : 0;
+    params.sign_code = sign;
+    params.above = dst.has_negative_zero ? -1 : 0;
+    const bool has_positive_nan = dst.has_nan && !keeps_sign && !dst.nan_is_negative_zero;
+    params.last = static_cast<int8_t>(has_positive_nan ? dst.nan_code - 1 : INT8_MAX);
     params.inf_value = dst.has_inf   ? static_cast<int32_t>(dst.inf_code)
                        : dst.has_nan ? params.nan_value
                                      : params.max_code;
@@ -192,11 +217,10 @@ bool is_valid(const Step& step) {
     return !wraps(step) || !FORMATS[step.dst].is_float || step.src == step.dst;
 }
 
-// Whether infinity becomes the code after the largest number, with its sign; or the largest number.
+// Whether infinity becomes the code after the largest number, or the largest number.
 bool counts_to_inf(const Format& dst, unsigned policy) {
     if (saturates(policy)) return !(policy & KEEPS_INF);
-    const bool keeps_sign = dst.nan_is_negative_zero || policy & KEEPS_NAN_SIGN;
-    return dst.has_inf || (dst.has_nan && policy & KEEPS_NAN && keeps_sign);
+    return dst.has_inf || (dst.has_nan && policy & KEEPS_NAN);
 }
 
 // Wider integers are copied faster by their loops, which bypass the cache.
@@ -235,7 +259,9 @@ Plan plan_of(const Step& step, int level) {
     plan.streaming = level == AVX512 && outruns_memory(step) ? find(AVX2) : plan.loop;
     plan.params.code_mask = 0xFF;
     if (!src.is_float && src.bytes == 1) plan.params.source_shift = 32 - src.bits;
-    if (integral)
+    if (target == Target::TAPERED)
+        plan.params.tapered = tapered_codes(step.dst, mode, step.policy);
+    else if (integral)
         set_float_target(plan.params, dst, mode, OVERFLOW_IEEE | KEEPS_INF | KEEPS_NAN);
     else if (dst.is_float)
         set_float_target(plan.params, dst, mode, step.policy);

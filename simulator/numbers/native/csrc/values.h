@@ -11,10 +11,11 @@ namespace {
 
 template <Source S>
 struct In {
-    static constexpr bool is_float = S == Source::F32 || S == Source::F16 || S == Source::BF16;
+    static constexpr bool is_float =
+        S == Source::F32 || S == Source::F16 || S == Source::BF16 || S == Source::E5M2;
     static constexpr bool is_wide = S == Source::U32 || S == Source::S64 || S == Source::U64;
     static constexpr bool is_signed = S != Source::U64;  // of the lanes: U32 fits signed ones
-    static constexpr int bytes = S == Source::S8 || S == Source::U8                         ? 1
+    static constexpr int bytes = S == Source::S8 || S == Source::U8 || S == Source::E5M2    ? 1
                                  : S == Source::S64 || S == Source::U64                     ? 8
                                  : S == Source::F32 || S == Source::S32 || S == Source::U32 ? 4
                                                                                             : 2;
@@ -22,6 +23,7 @@ struct In {
     static INLINE auto load_lanes(const char* p, const Params& params) {
         if constexpr (S == Source::F32) return load<f32>(p);
         if constexpr (S == Source::F16) return from_half(p);
+        if constexpr (S == Source::E5M2) return from_upper_halves(p);
         if constexpr (S == Source::BF16)
             return (f32)(widen(reinterpret_cast<const uint16_t*>(p)) << 16);
         if constexpr (S == Source::S8) {
@@ -44,14 +46,15 @@ struct In {
 };
 
 template <Target T>
-constexpr int target_bytes = T == Target::NARROW || T == Target::INT8 || T == Target::BOOL ? 1
-                             : T == Target::F16 || T == Target::BF16 || T == Target::INT16 ? 2
-                             : T == Target::INT64 || T == Target::UINT64                   ? 8
-                                                                                           : 4;
+constexpr int target_bytes =
+    T == Target::NARROW || T == Target::TAPERED || T == Target::INT8 || T == Target::BOOL ? 1
+    : T == Target::F16 || T == Target::BF16 || T == Target::INT16                         ? 2
+    : T == Target::INT64 || T == Target::UINT64                                           ? 8
+                                                                                          : 4;
 
 template <Target T>
-constexpr bool is_float_target =
-    T == Target::F32 || T == Target::F16 || T == Target::BF16 || T == Target::NARROW;
+constexpr bool is_float_target = T == Target::F32 || T == Target::F16 || T == Target::BF16 ||
+                                 T == Target::NARROW || T == Target::TAPERED;
 
 INLINE i32 is_nan(f32 x) { return (i32)(x != x); }
 
@@ -143,9 +146,8 @@ INLINE u32 to_bfloat(i32 code, const Params& params) {
 
 // Any float of at most 10 fraction bits: adding a power of two whose last place is the quantum of
 // the result lets the addition round. What is added counts quanta; exponents add up to the code.
-// EVEN: the code after the largest number is what infinity becomes.
 template <Way W>
-INLINE i32 to_narrow(f32 x, const Params& params) {
+INLINE i32 to_narrow(f32 x, const Params& params) {  // EVEN: of 16 bits alone
     const i32 sign = (i32)x & INT32_MIN;
     f32 y = clamp(x, all(params.narrow_lo), all(params.narrow_hi));
     if constexpr (W == Way::AWAY) y = (f32)((i32)y | 1);
@@ -163,6 +165,28 @@ INLINE i32 to_narrow(f32 x, const Params& params) {
     const i32 special = (i32)(magnitude >= params.special_from) | (i32)(code > params.max_code);
     const i32 inf = params.inf_value | (narrow_sign & params.inf_sign);
     return select(is_nan(x), nan, select(special, inf, signed_code));
+}
+
+// The same to nearest even, of magnitudes: the code after the largest number is what infinity
+// becomes, and the signs, which are lost in a NaN unless they count, follow when all are bytes.
+struct Signed {
+    i32 magnitude, sign;
+};
+INLINE Signed to_even_narrow(f32 x, const Params& params) {
+    const i32 limit = (i32)all(params.narrow_hi);
+    const i32 y = smaller((i32)x & INT32_MAX, limit);
+    const i32 field = larger(y & 0x7F800000, all(params.emin_bits));
+    const i32 unit = field + (params.man_shift << 23);
+    const i32 code = (i32)((f32)y + (f32)unit) - unit;
+    const i32 number = code + shift_right(field - params.emin_bits, params.man_shift);
+    const i32 nan_sign = (i32)x & (params.narrow_nan_sign != 0 ? INT32_MIN : 0);
+    return {select(is_nan(x), all(params.nan_value), number), select(is_nan(x), nan_sign, (i32)x)};
+}
+
+INLINE i32 to_tapered(f32 x, const Params& params) {
+    const i32 rest = smaller((i32)x & ((1 << TAPERED_SHIFT) - 1), all(1));
+    const i32 index = (shift_right((i32)x, TAPERED_SHIFT - 1) & ~1) | rest;
+    return look_up(params.tapered, index);
 }
 
 // --- FP32 lanes to integers ----------------------------------------------------------------------

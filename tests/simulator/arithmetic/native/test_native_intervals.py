@@ -129,6 +129,46 @@ def test_operations(name: str, trust: Any, level: str, monkeypatch: pytest.Monke
     assert is_exact or is_cut or any(x is special for case in covered for x in case)
 
 
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("number", [2.5, -1.0, 0.0, -0.0, 3e38, -3e38, np.inf, np.nan])
+def test_products_with_numbers_and_their_sums(
+    number: float, level: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sum with a number stands for the check of its product: infinity and NaN are seen in it."""
+    at_level(level, monkeypatch)
+    rng = np.random.default_rng(SEED)
+    tame, positive = (common(rng, (60, 70), np.uint16(k), positive=k > 0) for k in (0, 1))
+    special = with_special_points(common(rng, (60, 70), np.uint16(2)))
+    wild = [enclosure(operands(FP32, 3000), np.uint16(k)) for k in (3, 4)]
+    beyond = np.float32([[-2.0, 1.0, 2.0], [-0.0, 0.0, 0.0], [1.0, 1.0, 1.0]]) * np.float32(3e38)
+    few = [enclosure(np.roll(beyond, k, axis=1), np.uint16(5)) for k in range(3)]
+    once = Enclosure(values=np.array([number], np.float32))
+    pairs = [(tame, positive), (positive, special), (special, tame), (wild[0], wild[1])]
+    pairs += [*itertools.product(few, few), (tame, once), (once, positive), (special, once)]
+
+    def run(pair: Case, engine: Any) -> Enclosure:
+        how = {"trust": DEFAULT, "cause": 6, "engine": engine}
+        product = evaluate(OPERATIONS["mul"], pair, FP32, **how)
+        sums = [
+            evaluate(OPERATIONS[name], case, FP32, **how)
+            for name, case in (
+                *(("add", (product, once)), ("sub", (once, product)), ("add", (product, product))),
+            )
+        ]
+        found = evaluate(OPERATIONS["maximum"], (sums[0], sums[1]), FP32, **how)
+        return evaluate(OPERATIONS["mul"], (found, sums[2]), FP32, **how)
+
+    waited = 0
+    for pair in pairs:
+        with deferring():
+            found = run(pair, "auto")
+            if isinstance(found, DeferredInterval):
+                found.parts.computed()
+                waited += not found.parts.fell_back
+            same(found, run(pair, "numpy"), pair)
+    assert waited or not np.isfinite(number)
+
+
 def by_choices(shape: tuple[int, ...], rng: Any, *, positive: bool = False) -> Enclosure:
     """Common numbers whose causes are bits of choices, also where they are certain."""
     x = common(rng, shape, rng.integers(0, 1 << 13, shape).astype(np.uint16), positive=positive)

@@ -40,6 +40,7 @@ from simulator.numbers.formats import (
     FORMATS,
     FP16,
     FP32,
+    HF8,
     INT4,
     INT8,
     INT16,
@@ -58,7 +59,7 @@ from simulator.numbers.rounding import RoundMode
 
 PAIRED = [FP32, FP16, BF16, INT4, INT8, INT16, INT32, INT64]
 PAIRED += [UINT4, UINT8, UINT16, UINT32, UINT64, BOOL]
-NARROW = [E5M2, E4M3FN, E5M2FNUZ, E4M3FNUZ]
+NARROW = [E5M2, E4M3FN, E5M2FNUZ, E4M3FNUZ, HF8]
 POLICIES = [
     Policy(name="any", overflow=overflow, keeps_inf=inf, keeps_nan=nan, keeps_nan_sign=sign)
     for overflow in Overflow
@@ -102,7 +103,7 @@ def test_rows_of_the_matrix_on_many_codes(chain: Chain) -> None:
         assert_defined(chain, spread(rng, chain[0].src, 1_000_000), levels)
 
 
-@pytest.mark.parametrize("src", PAIRED, ids=str)
+@pytest.mark.parametrize("src", [*PAIRED, E5M2], ids=str)
 def test_every_pair_in_every_mode(src: Format) -> None:
     codes = codes_of_interest(src, 2_000)
     codes = np.concatenate([codes[:: max(1, codes.size // 6_000)], codes[-2_000:]])
@@ -144,6 +145,16 @@ def test_the_scalar_code_knows_every_format(src: Format) -> None:
 @pytest.mark.parametrize("level", LEVELS[1:])
 def test_rows_of_the_matrix_have_loops(level: str) -> None:
     assert [name(chain) for chain in matrix_rows() if not at(level).has_loops(chain)] == []
+
+
+@pytest.mark.parametrize("level", LEVELS[1:])
+def test_floats_of_8_bits_have_loops(level: str) -> None:
+    """HF8 has one in every mode, from FP32 and FP16: the mode is in its table."""
+    native = at(level)
+    for src in (FP32, FP16):
+        assert all(native.has_loops((conversion(src, HF8, mode),)) for mode in RoundMode)
+    assert native.has_loops((conversion(E5M2, FP32),))
+    assert not native.has_loops((conversion(HF8, FP32),))  # a table of numpy's is as fast
 
 
 @pytest.mark.parametrize("chain", one_of_each_width(), ids=name)

@@ -1,0 +1,200 @@
+"""The steps of a device check: each measures some facts, and is done whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from ascend_kernels.checks.check_program import BINARY, SUM, UNARY
+from ascend_kernels.matrix import MATRIX, CastRule
+from pypto_cast.device.arithmetic_check import (
+    CHECKED_FORMATS,
+    arithmetic_cases,
+    check_arithmetic,
+    facts_of_instruction,
+)
+from pypto_cast.device.behaviour import BEHAVIOURS, CASTS
+from pypto_cast.device.cases import NIBBLES, RANDOM_CODES, SHAPE_FACTS, code_cases, shape_cases
+from pypto_cast.device.check import check_casts
+from pypto_cast.device.core_state_check import (
+    COPY_TAIL,
+    CTRL_FACTS,
+    check_control,
+    check_copy_tails,
+)
+from pypto_cast.device.cycles_check import CYCLE_FACTS, check_cycles
+from pypto_cast.device.facts import PARTS, DeviceFact, Part
+from pypto_cast.device.on_npu import CheckedDevice
+from pypto_cast.report.report import Column, Report, Table, plain
+from simulator.numbers.formats import INT4, Format
+from tiling.chips import CHIPS, Chip
+
+RUNS: Final = 5
+"""Of each case, as `repetition` has them; more where results differ."""
+RESULTS_PER_SECOND: Final = 10_000_000
+"""Results that a host compares, measured with a stand-in on one core; a device takes longer."""
+_MANY: Final = 1 << 32
+_SHAPES: Final = 500_000
+"""Results of all shapes of a pair, about."""
+_FEW: Final = 5_000
+
+Run = Callable[[CheckedDevice], tuple[DeviceFact, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckStep:
+    """A step of a check.
+
+    Attributes:
+        name: what files and people call it.
+        part: of the check.
+        facts: those that it measures; no other step need measure them.
+        results: about how many it compares.
+        run: measures them on a device.
+    """
+
+    name: str
+    part: Part
+    facts: tuple[str, ...]
+    results: int
+    run: Run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckPlan:
+    """The measurements of a check.
+
+    Attributes:
+        parts: in their order.
+        exhaustive: all codes of 32-bit sources.
+        random_codes: of larger sources, where it is not.
+    """
+
+    parts: tuple[Part, ...] = PARTS
+    exhaustive: bool = False
+    random_codes: int = RANDOM_CODES
+
+    def steps(self, chip: str) -> tuple[CheckStep, ...]:
+        """The steps in their order."""
+        found = (*self._casts(CHIPS[chip]), *self._arithmetic(CHIPS[chip]), *_cycles(CHIPS[chip]))
+        return tuple(step for step in found if step.part in self.parts)
+
+    def report(self, chip: str, output: Path | None) -> Report:
+        """The plan in words, with the time that a host needs at least."""
+        steps = self.steps(chip)
+        rows = []
+        for part in self.parts:
+            own = [step for step in steps if step.part == part]
+            results = sum(step.results for step in own)
+            rows.append((part, len(own), results, _duration(results)))
+        results = sum(step.results for step in steps)
+        return Report(
+            kind="device-check-plan",
+            title=f"device-check on {chip}, nothing is run",
+            facts=plain(steps=len(steps), results=results, chip=chip, output=output),
+            tables=(
+                Table(
+                    key="parts",
+                    caption="Parts",
+                    columns=tuple(
+                        Column(key=key, heading=heading)
+                        for key, heading in (
+                            ("part", "part"),
+                            ("steps", "steps"),
+                            ("results", "results"),
+                            ("host", "host's share"),
+                        )
+                    ),
+                    rows=rows,
+                ),
+            ),
+            notes=(self.duration(chip),),
+        )
+
+    def duration(self, chip: str) -> str:
+        """The least duration of the check, in words."""
+        results = sum(step.results for step in self.steps(chip))
+        return (
+            f"{results:,} results to compare: the host takes about {_duration(results)} for them, "
+            "measured with a stand-in on one core; the device's share is not known"
+        )
+
+    def _casts(self, chip: Chip) -> Iterator[CheckStep]:
+        behaviours = tuple(behaviour.name for behaviour in BEHAVIOURS)
+
+        def codes(name: str, device: CheckedDevice) -> tuple[DeviceFact, ...]:
+            cases = code_cases(
+                CASTS[name], chip, exhaustive=self.exhaustive, random_codes=self.random_codes
+            )
+            return check_casts(device.cast, cases)
+
+        for name, cast in CASTS.items():
+            facts = (*behaviours, *_nibbles(cast.src, cast.dst))
+            results = self._codes(cast.src) * RUNS
+            yield _step(f"codes of {name}", "cast", facts, results, partial(codes, name))
+        for rule in MATRIX[chip.isa].values():
+            facts = (*SHAPE_FACTS, *_nibbles(rule.src, rule.dst))
+
+            def shapes(device: CheckedDevice, rule: CastRule = rule) -> tuple[DeviceFact, ...]:
+                return check_casts(device.cast, shape_cases(rule, chip))
+
+            yield _step(f"shapes of {rule}", "cast", facts, _SHAPES * RUNS, shapes)
+
+        def control(device: CheckedDevice) -> tuple[DeviceFact, ...]:
+            return check_control(device.check, chip)
+
+        def tails(device: CheckedDevice) -> tuple[DeviceFact, ...]:
+            return (check_copy_tails(device.check, chip),)
+
+        yield _step("control register", "cast", tuple(CTRL_FACTS), _FEW, control)
+        yield _step("tails of copies", "cast", (COPY_TAIL,), _FEW, tails)
+
+    def _arithmetic(self, chip: Chip) -> Iterator[CheckStep]:
+        for fmt in CHECKED_FORMATS:
+            for name in (*UNARY, *BINARY, SUM):
+
+                def run(
+                    device: CheckedDevice, name: str = name, fmt: Format = fmt
+                ) -> tuple[DeviceFact, ...]:
+                    cases = arithmetic_cases(
+                        exhaustive=self.exhaustive, random_codes=self.random_codes, only=name
+                    )
+                    own = (case for case in cases if case.fmt is fmt)
+                    return check_arithmetic(device.check, own, chip)
+
+                count = self._codes(fmt) if name in UNARY else self.random_codes
+                facts = facts_of_instruction(name)
+                yield _step(f"{name} in {fmt}", "arithmetic", facts, count * RUNS, run)
+
+    def _codes(self, src: Format) -> int:
+        if src.bits <= 16:
+            return 1 << src.bits
+        return _MANY if self.exhaustive and src.bits == 32 else self.random_codes
+
+
+def _duration(results: int) -> str:
+    seconds = results // RESULTS_PER_SECOND
+    hours, minutes = divmod(round(seconds / 60), 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min" if minutes else f"{seconds} s"
+
+
+def _step(name: str, part: Part, facts: tuple[str, ...], results: int, run: Run) -> CheckStep:
+    return CheckStep(name=name, part=part, facts=facts, results=results, run=run)
+
+
+def _nibbles(*formats: Format) -> tuple[str, ...]:
+    return (NIBBLES,) if INT4 in formats else ()
+
+
+def _cycles(chip: Chip) -> Iterator[CheckStep]:
+    for fact in CYCLE_FACTS:
+
+        def run(device: CheckedDevice, fact: str = fact) -> tuple[DeviceFact, ...]:
+            return check_cycles(device.check, chip, [fact], device.now)
+
+        yield _step(fact, "cycles", (fact,), _FEW, run)
