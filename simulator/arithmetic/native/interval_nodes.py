@@ -35,6 +35,8 @@ _MOST_STEPS: Final = 400
 """Operands that need more are computed before a further operation joins them."""
 _CAUSE: Final = np.dtype(np.uint16)
 _CLAIM: Final = np.dtype(np.uint64)
+_NAN: Final = np.array([np.nan], np.float32)
+"""Of operands that may be NaN, which no rule here covers."""
 _MONOTONE: Final = (
     *("add", "sub", "neg", "maximum", "minimum", "relu", "exp", "sqrt", "log"),
     *("round", "floor", "ceil", "trunc"),
@@ -131,6 +133,10 @@ class Builder:
         self._is_square = len(operands) == 2 and operands[0] is operands[1]
         checks = dict.fromkeys(check for x in self._operands for check in x.checks)
         self._checks: list[Node] = list(checks)
+        for x in pending:  # numpy may have evaluated one just now
+            found = x.parts.found
+            if found and found.interval and found.interval.may_be_nan is not None:
+                self._check("check_ends", _NAN, _NAN)
 
     def elementwise(
         self,
