@@ -2,7 +2,7 @@
 
 Both sides run in one process, in turn, on as many threads; torch has no autograd. A figure is the
 ratio of the medians of both sides' wall time, in four columns: memory that both sides use again, or
-that both get anew for every call; single calls met in turn, or three in a row of which the last
+that both get anew for every call; single calls met in turn, or two in a row of which the last
 counts. The headline is the worst of them. Where a call takes more than half a second, three single
 calls are measured. Needs torch; a run takes some minutes.
 """
@@ -29,6 +29,7 @@ import numpy as np
 import torch
 
 import pypto_cast as pypto
+from benchmarks.kernel_probes import PROBES, add, casts, rms_norm
 from benchmarks.measuring import Row, best_seconds, date_and_revision, markdown
 from benchmarks.whole_kernels import softmax, swiglu, torch_softmax, torch_swiglu
 
@@ -39,23 +40,11 @@ _Int8 = pypto.Tensor([_D, _D], pypto.DT_INT8)
 _Int32 = pypto.Tensor([_D, _D], pypto.DT_INT32)
 _Heads = pypto.Tensor([_D, _D, _D], pypto.DT_FP32)
 _SIDE: Final = 4096
-_REPEATS: Final = 3
+_REPEATS: Final = 2
 _SLOW_SECONDS: Final = 0.5
 _SLOW_ROUNDS: Final = 3
 _EPSILON: Final = 1e-6
 Tensors = Sequence[torch.Tensor]
-
-
-@pypto.jit
-def add(x: _Fp32, y: _Fp32, out: _Fp32) -> None:
-    """A sum."""
-    out[:] = pypto.add(x, y)
-
-
-@pypto.jit
-def rms_norm(x: _Fp32, out: _Fp32) -> None:
-    """Along rows."""
-    out[:] = pypto.rms_norm(x)
 
 
 @pypto.jit
@@ -325,6 +314,7 @@ def measured(pair: Pair, rounds: int) -> Row:
     """One row: the headline and the four columns."""
     inputs = pair.inputs()
     found: dict[str, float] = {}
+    pair.ours(*inputs, *pair.outputs(inputs))  # loads what it needs
     start = time.perf_counter()
     pair.ours(*inputs, *pair.outputs(inputs))
     is_slow = time.perf_counter() - start > _SLOW_SECONDS
@@ -366,17 +356,19 @@ def measured(pair: Pair, rounds: int) -> Row:
 
 
 _MEMORY_OF: Final = """
-import resource, sys, numpy, pypto_cast as pypto
+import pathlib, re, numpy, pypto_cast as pypto
 from benchmarks.kernel_speed import softmax
+def peak():  # this program's alone; that of getrusage is its parent's where that is greater
+    return int(re.search(r"VmHWM:\\s*(\\d+)", pathlib.Path("/proc/self/status").read_text())[1])
 x = numpy.ones(({side}, {side}), numpy.float32)
 out = numpy.ones_like(x)
 pypto.set_vec_tile_shapes(16, 512)
 small = x[:64, :64].copy(), out[:64, :64].copy()
 run = softmax.certainty if {certainty} else softmax
 run(*small)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak()
 found = run(x, out)
-after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+after = peak()
 given = x.nbytes + out.nbytes
 print(1 + (after - before) * 1024 / given)
 """
@@ -436,18 +428,15 @@ def plugin_ratio(rounds: int) -> float:
     return round(best[0] / best[1], 2)
 
 
-def probes(rounds: int) -> Iterator[Row]:
-    """The processor's time, in ms, of memory alone for the arrays of an addition."""
-    x, y = (each.numpy() for each in _numbers(_SIDE, _SIDE, count=2))
-    out = np.zeros_like(x)
-    runs = {
-        "numpy.add into used memory": partial(np.add, x, y, out),
-        "numpy.copyto": partial(np.copyto, out, x),
-        "the kernel add": partial(add, *map(torch.from_numpy, (x, y, out))),
-    }
-    with pypto.options(threads=1):
-        for name, seconds in best_seconds(runs, rounds, clock=time.process_time).items():
-            yield {"probe, 4096 x 4096 FP32": name, "ms": round(1e3 * seconds, 2)}
+def _beside() -> str:
+    """The machine's load by other work."""
+    if not hasattr(os, "getloadavg"):
+        return ""
+    load, cores = os.getloadavg()[2], os.cpu_count()
+    return (
+        f"The load of the last 15 minutes was {load:.1f} on {cores} cores: above 1 the machine was "
+        "not idle, and ratios alone, of sides in turn, say anything."
+    )
 
 
 _HEAD: Final = "## The whole table\n"
@@ -474,7 +463,8 @@ def main() -> None:
     day, revision = date_and_revision()
     parts = [
         f"`python -m benchmarks.kernel_speed --rounds {given.rounds}` on {day} at {revision}, "
-        f"numpy {np.__version__}, torch {torch.__version__}."
+        f"numpy {np.__version__}, torch {torch.__version__}. {_beside()} The probes show what the "
+        "machine gives where a goal is not reached."
     ]
     if table:
         parts.append(markdown(table))
@@ -484,8 +474,10 @@ def main() -> None:
         pypto.set_vec_tile_shapes(16, 512)
     if given.only in "small operations":
         parts.append(markdown(list(small_operations(given.rounds))))
+    if given.only in "casts":
+        parts.append(markdown(list(casts(given.rounds))))
     if given.only in "probes":
-        parts.append(markdown(list(probes(given.rounds))))
+        parts += [markdown(list(each(given.rounds))) for each in PROBES]
     if given.only in "peak memory":
         plain, certain = (peak_memory(certainty=each) for each in (False, True))
         parts.append(

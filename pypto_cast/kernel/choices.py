@@ -10,14 +10,23 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.options.context import current, options
 from pypto_cast.options.releases import CONFLICTS, RELEASES, Conflict, Release
 from pypto_cast.recording.causes import Cause
 from pypto_cast.recording.output_certainty import Bools, ChoiceBits, OutputCertainty
-from pypto_cast.recording.recording import Recording
-from simulator.arithmetic.interval import Bounds, Index, changed, pieces, union, unknown
+from pypto_cast.recording.recording import Asked, Recording
+from simulator.arithmetic.interval import (
+    Bounds,
+    Enclosure,
+    Index,
+    changed,
+    pieces,
+    union,
+    unknown,
+)
 from simulator.arithmetic.total_order import same_code
 from simulator.arithmetic.trust import NAMED_CHOICES, Assumption, choice_bits
 from simulator.corrections import READINGS, Reading, value_of_reading
@@ -181,26 +190,50 @@ _OF_READINGS: Final = {name: _OF_RELEASE << 1 + k for k, name in enumerate(READI
 
 
 def judged(
-    outputs: Outputs, assumed: frozenset[Assumption], again: Callable[[], Outputs]
+    outputs: Outputs, assumed: frozenset[Assumption], again: Callable[[Asked], Outputs]
 ) -> Outputs:
     """Name the choices that the certain elements of outputs rest on.
 
     Args:
         outputs: of a kernel that ran.
         assumed: the assumptions that it made.
-        again: runs it by public texts alone.
+        again: runs it by public texts alone, for a `Recording` that is given this.
     """
     if not assumed:
         return tuple(dataclasses.replace(output, choices=None) for output in outputs)
     if not any(_has_certain(output) for output in outputs):
         return tuple(_resting_on(output, 0) for output in outputs)
-    in_force, others = choice_bits(*assumed), _again(outputs, again)
+    in_force = choice_bits(*assumed)
+    others = _again(outputs, lambda: again(_asked_for(outputs, in_force)))
     if others is None:
         return tuple(_resting_on(output, in_force) for output in outputs)
     return tuple(
         dataclasses.replace(output, choices=_choices_of(output, other, in_force))
         for output, other in zip(outputs, others, strict=True)
     )
+
+
+def _asked_for(outputs: Outputs, in_force: int) -> Asked:
+    """Of a run by public texts: the choices of elements, without ends that are compared.
+
+    Args:
+        outputs: by choices.
+        in_force: the bits of the choices that were made.
+
+    Returns:
+        Gives an output by choices whose cause is what its elements rest on, those of some rows; or
+        None, where intervals have to be compared.
+    """
+    by_name = {output.name: output for output in outputs if output.may_be_nan is None}
+
+    def found(name: str, held: Enclosure) -> OutputCertainty | None:
+        output = by_name.get(name)
+        if output is None:
+            return None
+        rests = held.rests(output.low, output.high, in_force, output.certain_rows)
+        return None if rests is None else dataclasses.replace(_resting_on(output, 0), cause=rests)
+
+    return found
 
 
 def _resting_on(output: OutputCertainty, bits: int) -> OutputCertainty:
@@ -213,6 +246,8 @@ _PIECE_ELEMS: Final = 1 << 15
 
 
 def _has_certain(output: OutputCertainty) -> bool:
+    if output.certain_rows is not None:
+        return bool(output.certain_rows.any())
     return any(_certain_part(output, index).any() for index in pieces(output.shape, _PIECE_ELEMS))
 
 
@@ -338,6 +373,8 @@ def unjudged(ran: Recording) -> Outputs:
 def _choices_of(output: OutputCertainty, other: OutputCertainty, in_force: int) -> ChoiceBits:
     """The choices that leave an element open when none is in force."""
     found = np.zeros(output.shape, np.uint32)
+    if other.choices is not None:  # of `_asked_for`
+        return _widened(found, other.cause, output.certain_rows)
     for index in pieces(output.shape, _PIECE_ELEMS):
         certain = _certain_part(output, index)
         if not certain.any():
@@ -350,6 +387,24 @@ def _choices_of(output: OutputCertainty, other: OutputCertainty, in_force: int) 
             np.copyto(named, in_force, where=named == 0)
             np.copyto(found[index], named, where=rests)
     return found
+
+
+def _widened(found: ChoiceBits, rests: npt.NDArray[np.uint16], rows: Bools | None) -> ChoiceBits:
+    """Bits of few elements in an array of zeros: four at a time show whether there are any."""
+    columns = rests.shape[-1]
+    every, whole = rests.reshape(-1, columns), found.reshape(-1, columns)
+    runs = [slice(0, len(every))] if rows is None or rows.all() else map(_one, np.flatnonzero(rows))
+    for run in runs:
+        flat, to = every[run].reshape(-1), whole[run].reshape(-1)
+        at = np.flatnonzero(flat[: flat.size // 4 * 4].view(np.uint64) != 0)
+        at = (4 * at[:, np.newaxis] + np.arange(4)).reshape(-1)
+        at = np.append(at, np.arange(flat.size // 4 * 4, flat.size))
+        to[at] = flat[at]
+    return found
+
+
+def _one(row: np.intp) -> slice:
+    return slice(int(row), int(row) + 1)
 
 
 def _again(outputs: Outputs, run: Callable[[], Outputs]) -> Outputs | None:

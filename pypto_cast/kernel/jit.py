@@ -50,6 +50,7 @@ from pypto_cast.options.context import Scope, Settings, current, options, runnin
 from pypto_cast.options.hints import GROUPS, JitOptions, check_jit_option
 from pypto_cast.recording import recording, steps, tally
 from pypto_cast.recording.causes import is_watched
+from pypto_cast.recording.output_writing import settle
 from pypto_cast.recording.recording import Recording
 from pypto_cast.tensors.arguments import TensorAnnotation
 from pypto_cast.tensors.tensor import Tensor
@@ -57,6 +58,7 @@ from pypto_cast.unfinished import held_back
 from pypto_cast.unsupported import UpstreamRefusalError, tolerate
 from simulator.arithmetic.trust import Assumption
 from simulator.numbers import float_environment
+from simulator.numbers.result_memory import remembering
 from tiling.plan import TilePlan
 
 if TYPE_CHECKING:  # loaded when a schedule is asked for
@@ -131,7 +133,8 @@ class Kernel:
                 outputs, ran = self._again(own, arguments, named)
             if own.bounds and run_mode is npu.RunMode.SIM:
                 outputs, _ = self._judged(outputs, ran, arguments, named)
-            with own.settled(), held_back():
+            settle(own.buffers)
+            with held_back():
                 changed = own.commit()
                 for value in (*arguments, *named.values()):
                     if isinstance(value, Tensor):
@@ -144,12 +147,9 @@ class Kernel:
         new_ir = self.options.new_ir is not False
         return Recording(kernel=self._signature.kernel, new_ir=new_ir, **fields)
 
-    def _again(
-        self, ran: Recording, *given: Any, by_documents: bool = False
-    ) -> tuple[Outputs, Recording]:
+    def _again(self, ran: Recording, *given: Any, **fields: Any) -> tuple[Outputs, Recording]:
         """Another run for its bounds, which knows the numbers that come later."""
-        numbers = ran.numbers.for_next_run()
-        other = self._recording(bounds=True, by_documents=by_documents, numbers=numbers)
+        other = self._recording(bounds=True, numbers=ran.numbers.for_next_run(), **fields)
         with silenced(), recording.running(other):
             self._run(other, *given)
             return self._outputs(other), other
@@ -192,7 +192,7 @@ class Kernel:
                 "for it outside options(schedule=...), at the schedule's release"
             )
         own, other = self._recording(bounds=True), None
-        with recording.running(own):
+        with remembering(), recording.running(own):
             self._run(own, arguments, named)
             outputs, ran = self._outputs(own), own
             if own.numbers.came_later():
@@ -226,12 +226,12 @@ class Kernel:
         those of the other release too.
         """
 
-        def again(*, by_documents: bool = False) -> tuple[Outputs, frozenset[Assumption]]:
-            found, other = self._again(ran, arguments, named, by_documents=by_documents)
+        def again(**fields: Any) -> tuple[Outputs, frozenset[Assumption]]:
+            found, other = self._again(ran, arguments, named, **fields)
             return found, other.assumed
 
         def by_choices(found: Outputs, assumed: frozenset[Assumption]) -> Outputs:
-            return judged(found, assumed, lambda: again(by_documents=True)[0])
+            return judged(found, assumed, lambda asked: again(by_documents=True, asked=asked)[0])
 
         other = other_release(
             outputs,

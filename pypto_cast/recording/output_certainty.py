@@ -92,6 +92,8 @@ class OutputCertainty:
             it rests on documents; None: no element rests on any.
         named_choices: by bit, the lowest first.
         writes: offset and extent of each box that the kernel wrote, and how often.
+        certain_rows: by row, along the last axis, False: none of its elements is certain; None: not
+            known.
 
     Raises:
         TypeError: an array of another dtype.
@@ -111,6 +113,7 @@ class OutputCertainty:
     choices: ChoiceBits | None = None
     named_choices: tuple[Assumption, ...] = ()
     writes: tuple[tuple[Shape, Shape, int], ...] = ()
+    certain_rows: Bools | None = None
 
     def __post_init__(self) -> None:
         number = numpy_dtype(self.dtype)

@@ -22,7 +22,7 @@ from pypto_cast.recording.buffers import Buffer, Journal
 from pypto_cast.recording.causes import CONTROL_DEPENDENCE, Cause, CauseTable, assumed_exact
 from pypto_cast.recording.close_numbers import CloseNumbers
 from pypto_cast.recording.output_certainty import CertaintyCounts, OutputCertainty
-from pypto_cast.recording.output_writing import check_memory, held_by, settle, write_back
+from pypto_cast.recording.output_writing import check_memory, held_by, write_back
 from pypto_cast.recording.steps import (
     Call,
     CallSite,
@@ -39,7 +39,7 @@ from pypto_cast.recording.steps import (
 )
 from pypto_cast.unsupported import tolerate
 from simulator.arithmetic import CHOICES, EXACT, TRUSTS, Trust, stated_for
-from simulator.arithmetic.interval import Interval, exactly, unknown
+from simulator.arithmetic.interval import Enclosure, Interval, exactly, unknown
 from simulator.arithmetic.trust import ASSUMPTIONS, NAMED_CHOICES, NAMING_CHOICES, Assumption
 from tiling.grid import Grid, Shape
 
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
+Asked = Callable[[str, Enclosure], OutputCertainty | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +87,7 @@ class Recording:
         executes: False if it runs only to see which casts there are.
         bounds: True if it finds, beside the values, what a device may give instead.
         by_documents: what a device may give is found by public texts alone, whatever is trusted.
+        asked: by documents, gives an output, by its name and what holds it, or leaves it.
         assumed: the assumptions that were made so far.
         new_ir: upstream compiles it from its source, as it does kernels of `jit` by default.
         steps: the casts and the operations around them so far.
@@ -116,6 +118,7 @@ class Recording:
     executes: bool = True
     bounds: bool = False
     by_documents: bool = False
+    asked: Asked | None = None
     assumed: frozenset[Assumption] = frozenset()
     new_ir: bool = False
     steps: list[RecordedStep] = field(default_factory=list)
@@ -263,12 +266,6 @@ class Recording:
         """The memory of a parameter."""
         return next(x for x in self.buffers if x.home is not None and name in x.names)
 
-    @contextlib.contextmanager
-    def settled(self) -> Iterator[None]:
-        """Compute waiting results before the body writes, except outputs that need little time."""
-        settle(self.buffers)
-        yield
-
     def commit(self) -> list[Buffer[Patch]]:
         """Write every changed parameter back, all or none.
 
@@ -289,8 +286,11 @@ class Recording:
         documents the causes are the choices that would close the open elements.
         """
         held = held_by(output, self.causes)
+        known = self.asked(output.name, held) if self.asked else None
+        if known is not None and not self.control_dependence:
+            return known
         # They may lie in an array of the user's; those of a run by documents are compared at once.
-        values = held.values if self.by_documents else held.values.copy()
+        values = held.values if self.by_documents else held.own_values()
         interval, dtype = held.interval or exactly(values), dtype_of_numpy(values.dtype)
         if self.control_dependence:
             interval = unknown(values, dtype.number_format, self.control_dependence[0])
@@ -307,6 +307,7 @@ class Recording:
             nearest=self._nearest(output),
             named_choices=NAMED_CHOICES,
             writes=output.writes,
+            certain_rows=None if self.control_dependence else held.certain_rows,
         )
 
     def _nearest(self, output: Buffer[Patch]) -> Cause | None:

@@ -141,6 +141,29 @@ class Enclosure:
         return lambda: is_open
 
     @property
+    def certain_rows(self) -> Bools | None:
+        """By row, along the last axis, False: none of its elements is certain; None: not known."""
+        return None
+
+    def own_values(self) -> Array:
+        """The values in memory that was taken for them: a copy, but where they are computed now."""
+        return self.values.copy()
+
+    def rests(self, low: Array, high: Array, in_force: int, rows: Bools | None) -> Array | None:
+        """The choices that elements rest on whose interval by public texts this is.
+
+        Args:
+            low, high: the ends by choices.
+            in_force: the bits of choices that were made.
+            rows: see `certain_rows`, of the ends by choices.
+
+        Returns:
+            The bits by element, 0 of one that rests on none, and anything in other rows; None where
+            intervals have to be compared. Nothing that others read is computed by that.
+        """
+        return None
+
+    @property
     def low(self) -> Array:
         """The least that a device may give."""
         return self.values if self.interval is None else self.interval.low

@@ -52,7 +52,7 @@ from simulator.arithmetic.trust import (
     meeting,
     own_cause,
 )
-from simulator.numbers import float_environment
+from simulator.numbers import float_environment, result_memory
 from simulator.numbers.convert import INF_NAN, SATURATE, Conversion
 from simulator.numbers.engines import Engine
 from simulator.numbers.formats import (
@@ -200,9 +200,11 @@ def multiply_integers(
     if executor is not None and fits and is_exact and min(rows, terms, columns) > 0:
         from simulator.arithmetic.native import integer_products
 
-        exact = integer_products.multiply(executor, a.values, b.values, threads=threads)
+        multiply = functools.partial(integer_products.multiply, executor, threads=threads)
+        given = (a.values, b.values)
+        exact = result_memory.remembered(MATMUL, given, lambda: multiply(*given))
         if bias is not None:
-            exact += bias.values
+            exact = exact + bias.values
         result.put(index, Enclosure(values=exact))
         return
     of_columns = np.full((1, columns), cause, np.uint16)

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 
 from simulator.arithmetic.interval import Enclosure, Interval
-from simulator.arithmetic.native.node_program import Deferred, Node, compute_all
+from simulator.arithmetic.native.node_program import (
+    Deferred,
+    Node,
+    compute_all,
+    compute_rows,
+)
 from simulator.arithmetic.operation import Array
+from simulator.arithmetic.total_order import Bools
 
 NEEDS_CARE: Final = 1
 IS_OPEN: Final = 2
+HAS_CERTAIN: Final = 4
+_RESTS: Final[Mapping[int, str]] = MappingProxyType({1: "rests8", 2: "rests16", 4: "rests"})
+"""By the bytes of an element, the choices that it rests on."""
 Part = Node | Array
 
 
@@ -52,6 +62,7 @@ class Parts:
         again: evaluates the operation by numpy.
         found: the result.
         fell_back: numpy evaluated it.
+        certain_rows: by row, False: none of its elements is certain; None: not known.
     """
 
     values: Part
@@ -62,6 +73,7 @@ class Parts:
     again: Callable[[], Enclosure]
     found: Enclosure | None = None
     fell_back: bool = False
+    certain_rows: Bools | None = None
     _openness: weakref.ref[Openness] | None = None
 
     @property
@@ -107,12 +119,34 @@ class Parts:
                     low=low, high=high, may_be_nan=None, cause=np.broadcast_to(cause, values.shape)
                 )
                 self.found = Enclosure(values=values, interval=None if is_exact else held)
+                marks = self.checks[-1].marks
+                if marks is not None:
+                    self.certain_rows = (marks & HAS_CERTAIN).astype(np.bool_)
             found = self.found
             self.again = lambda: found  # holds no operand, and not itself
             self.checks = ()
             if (known := self._asked_for()) is not None:
                 known.settle(self.found.interval is not None)
         return self.found
+
+    def rests(self, low: Array, high: Array, in_force: int, rows: Bools | None) -> Array | None:
+        """See `Enclosure.rests`."""
+        executed = [x for x in (self.low, self.high) if isinstance(x, Node) and x.array is None]
+        kind = _RESTS.get(self.low.dtype.itemsize)
+        if self.found is not None or not executed or kind is None:
+            return None
+        given = (low, high, self.cause, np.array([in_force], np.uint16), self.low, self.high)
+        lead = executed[0]
+        node = Node(
+            lead.executor, kind, given, low.shape, np.dtype(np.uint16), threads=lead.threads
+        )
+        waiting = [x for x in self.checks if x.array is None]
+        layout = node.shape[:-1], node.columns
+        here = [x for x in waiting if (x.shape[:-1], x.columns) == layout]
+        beside = [x for x in waiting if (x.shape[:-1], x.columns) != layout]
+        compute_all(beside, {})
+        found = None if self._needs_care() else compute_rows(node, here, rows)
+        return None if found is None or found[1] & NEEDS_CARE else found[0]
 
     def _needs_care(self) -> bool:
         return any(x.findings & NEEDS_CARE for x in self.checks)
@@ -149,6 +183,19 @@ class DeferredInterval(Enclosure):
     @property
     def is_pending(self) -> bool:
         return self.parts.found is None
+
+    @property
+    def certain_rows(self) -> Bools | None:
+        return self.parts.certain_rows
+
+    def own_values(self) -> Array:
+        node = self.parts.values
+        is_made_now = self.is_pending and isinstance(node, Node) and node.array is None
+        values = self.values
+        return values if is_made_now and not self.parts.fell_back else values.copy()
+
+    def rests(self, low: Array, high: Array, in_force: int, rows: Bools | None) -> Array | None:
+        return self.parts.rests(low, high, in_force, rows)
 
     @property
     def shape(self) -> tuple[int, ...]:

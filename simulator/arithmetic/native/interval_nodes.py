@@ -35,6 +35,8 @@ _MOST_STEPS: Final = 400
 """Operands that need more are computed before a further operation joins them."""
 _CAUSE: Final = np.dtype(np.uint16)
 _CLAIM: Final = np.dtype(np.uint64)
+_NAN: Final = np.array([np.nan], np.float32)
+"""Of operands that may be NaN, which no rule here covers."""
 _MONOTONE: Final = (
     *("add", "sub", "neg", "maximum", "minimum", "relu", "exp", "sqrt", "log"),
     *("round", "floor", "ceil", "trunc"),
@@ -131,6 +133,10 @@ class Builder:
         self._is_square = len(operands) == 2 and operands[0] is operands[1]
         checks = dict.fromkeys(check for x in self._operands for check in x.checks)
         self._checks: list[Node] = list(checks)
+        for x in pending:  # numpy may have evaluated one just now
+            found = x.parts.found
+            if found and found.interval and found.interval.may_be_nan is not None:
+                self._check("check_ends", _NAN, _NAN)
 
     def elementwise(
         self,
@@ -189,7 +195,7 @@ class Builder:
             )
         if added.choices is not None:
             for x in given:
-                if not self._is_checked("check_normal_ends", x.low, x.high):
+                if not any(self._is_checked(name, x.low, x.high) for name in _NORMAL):
                     self._check("check_normal", x.low, x.high)
         if added.choices is None:
             if name in ("add", "sub"):
@@ -453,6 +459,7 @@ class Builder:
 
 
 _ENDS: Final = ("low", "high")
+_NORMAL: Final = ("check_normal_ends", "check_normal")
 _SUFFIXES: Final[Mapping[int, str]] = MappingProxyType({1: "8", 2: "16", 4: ""})
 """Of a loop over ends, by the bytes of an element."""
 INT32_OF_FP32: Final[Mapping[RoundMode, str]] = MappingProxyType(

@@ -11,11 +11,10 @@ import ctypes
 import functools
 import math
 import operator
-import struct
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -94,6 +93,7 @@ class Node:
         "executor",
         "findings",
         "holder",
+        "marks",
         "opcode",
         "operands",
         "reduces",
@@ -121,6 +121,8 @@ class Node:
         self.shape, self.dtype, self.reduces, self.tiles = shape, dtype, reduces, tiles
         self.array: Array | None = None
         self.checks, self.findings = checks, 0
+        self.marks: Array | None = None
+        """Of a check at the end of a program: the findings of each row, or of a block of rows."""
         self.holder: weakref.ref[Enclosure] | None = None
         self.columns = shape[-1]
         if reduces:  # of several operands the first may have one element for a row
@@ -162,7 +164,7 @@ class Node:
             out: the memory to write it to, of its shape and dtype, C-contiguous.
         """
         if self.array is None:
-            _Program([self], {} if out is None else {id(self): out}).run()
+            Program([self], {} if out is None else {id(self): out}).run()
             assert self.array is not None
         return self.array
 
@@ -197,7 +199,7 @@ def compute_all(nodes: Sequence[Node], memory: Mapping[int, Array]) -> None:
     batches.sort(key=lambda batch: sum(_bytes_in(memory, node) for node in batch))
     for k, batch in enumerate(batches):
         if any(node.array is None for node in batch):
-            _Program(batch, memory if k == len(batches) - 1 else {}).run()
+            Program(batch, memory if k == len(batches) - 1 else {}).run()
 
 
 def _bytes_in(memory: Mapping[int, Array], node: Node) -> int:
@@ -268,13 +270,22 @@ class Deferred(Enclosure):
         return self.node.dtype
 
 
-class _Program:
-    """The steps of some nodes with the same rows, and of the nodes that they depend on."""
+class Program:
+    """The steps of some nodes with the same rows, and of the nodes that they depend on.
 
-    def __init__(self, roots: Sequence[Node], memory: Mapping[int, Array]) -> None:
+    Args:
+        roots: whose results are wanted.
+        memory: as for `compute_all`.
+        keeps: results of other nodes that somebody holds are wanted too.
+    """
+
+    def __init__(
+        self, roots: Sequence[Node], memory: Mapping[int, Array], *, keeps: bool = True
+    ) -> None:
         self._nodes: list[Node] = []
         self._operands: dict[int, tuple[Node | Array, ...]] = {}
-        for node in sorted(roots, key=lambda x: not x.checks):  # ends go as soon as they are seen
+        # Ends go as soon as they are seen, but those of a result that the last check marks.
+        for node in sorted(roots, key=lambda x: x is roots[-1] or not x.checks):
             self._collect(node)
         if not self._nodes:
             return
@@ -295,11 +306,19 @@ class _Program:
         for x in self._nodes:
             if x.checks:
                 continue
-            if id(x) in asked or (x.holder is not None and x.holder() is not None):
+            is_held = keeps and x.holder is not None and x.holder() is not None
+            if is_held or id(x) in asked:
                 out = memory.get(id(x))
                 self.results.append((x, _room(x) if out is None else out))
         for x, array in self.results:
             self._places[id(x)] = self._buffer_of(array, is_wide=self._is_wide(x))
+        self._guarded: dict[int, tuple[Node, int, int]] = {}
+        if self._checks:  # of intervals
+            from simulator.arithmetic.native.guarded_steps import find_guarded
+
+            kept = {id(x) for x, _ in self.results} | {id(x) for x in self._checks}
+            self._guarded = find_guarded(self._nodes, self._operands, kept)
+        self.step_of: dict[int, int] = {}
         self._steps = self._make_steps()
 
     @property
@@ -352,20 +371,20 @@ class _Program:
         is_result = {id(x) for x, _ in self.results}
         steps = []
         for k, node in enumerate(self._nodes):
-            kind = (node.dtype.itemsize, self._is_wide(node))
-            operands = []
-            for x in self._operands[id(node)]:
-                if id(x) not in self._places:
-                    array = x.computed() if isinstance(x, Node) else x
-                    self._places[id(x)] = self._buffer_of(array, is_wide=self._is_wide(x))
-                operands.append(self._places[id(x)])
-            if id(node) not in self._places:
-                self._places[id(node)] = -1 if node.checks else self._temporary(kind)
+            if id(node) in self._guarded:
+                last, guard, count = self._guarded[id(node)]
+                ends = [self._place(x) for x in self._operands[id(last)][-2:]]
+                self._give_place(last)
+                at = self._places[id(last)]
+                steps.append((guard, at, ends, len(self._joins), len(self._joins), count))
+            operands = [self._place(x) for x in self._operands[id(node)]]
+            self._give_place(node)
             first, extent = len(self._joins), node.columns
             if node.tiles is not None:
                 extent = node.tiles.extent
                 self._joins.extend(node.tiles.joins)
             out = self._places[id(node)]
+            self.step_of[id(node)] = len(steps)
             steps.append((node.opcode, out, operands, first, len(self._joins), extent))
             for x in {id(x): x for x in self._operands[id(node)]}.values():
                 is_between = id(x) in self._operands and id(x) not in is_result
@@ -374,10 +393,38 @@ class _Program:
                     self._free[self.buffers[place][2:]].append(place)
         return steps
 
+    def _place(self, x: Node | Array) -> int:
+        """The buffer of an operand."""
+        if id(x) not in self._places:
+            array = x.computed() if isinstance(x, Node) else x
+            self._places[id(x)] = self._buffer_of(array, is_wide=self._is_wide(x))
+        return self._places[id(x)]
+
+    def _give_place(self, node: Node) -> None:
+        """A buffer for a result that has none."""
+        if id(node) not in self._places:
+            kind = (node.dtype.itemsize, self._is_wide(node))
+            self._places[id(node)] = -1 if node.checks else self._temporary(kind)
+
     def run(self) -> None:
         """Compute the results, all of them or none."""
         if not self._nodes:
             return
+        findings, marks = self.call(None)
+        for node in self._checks:
+            node.findings = findings[self.step_of[id(node)]]
+        if self._nodes[-1].checks:
+            self._nodes[-1].marks = marks
+        for node, array in (*self.results, *((x, _NOTHING) for x in self._checks)):
+            node.array = array
+            node.operands = ()
+
+    def call(self, needed: Array | None) -> tuple[list[int], Array]:
+        """Write the results; give the findings of each step, and of the last one those of each row.
+
+        Args:
+            needed: by row, False: it is not computed; None: all are.
+        """
         steps, joins = self.steps_and_joins()
         buffers = _array_type(_Buffer, len(self.buffers))(*(_Buffer(*x) for x in self.buffers))
         executor = self._node.executor
@@ -387,8 +434,9 @@ class _Program:
             steps, len(steps), buffers, len(buffers), self._columns
         )
         # All memory is there before the first result is written, which may be an output.
+        marked = self._rows if self._nodes[-1].checks else 0
         rooms = [
-            (np.zeros(len(steps), np.uint8), np.empty(size, np.uint8))
+            (np.zeros(len(steps), np.uint8), np.zeros(marked, np.uint8), np.empty(size, np.uint8))
             for _ in range(self._node.threads)
         ]
         free = deque(rooms)
@@ -396,22 +444,15 @@ class _Program:
         def call(*span: int) -> None:
             room = free.popleft()
             try:
-                findings, scratch = (array.ctypes.data for array in room)
-                _check_status(
-                    library.pypto_cast_arithmetic_run(*head, *span, findings, None, scratch)
-                )
+                found, marks, scratch = (x.ctypes.data if x.size else None for x in room)
+                check_status(library.pypto_cast_arithmetic_run(*head, *span, found, marks, scratch))
             finally:
                 free.append(room)
 
         if self._rows and self._columns:
-            self._share(call)
-        whole = np.bitwise_or.reduce([findings for findings, _ in rooms])
-        for node, findings in zip(self._nodes, whole.tolist(), strict=True):
-            if node.checks:
-                node.findings = findings
-        for node, array in (*self.results, *((x, _NOTHING) for x in self._checks)):
-            node.array = array
-            node.operands = ()
+            self._share(call, [(0, self._rows)] if needed is None else _runs(needed))
+        found, marks = (np.bitwise_or.reduce([room[k] for room in rooms]) for k in range(2))
+        return found.tolist(), marks
 
     def steps_and_joins(self) -> tuple[ctypes.Array[_Step], ctypes.Array[ctypes.c_int32]]:
         """The steps as C++ reads them, and the order in which tiles are joined."""
@@ -428,134 +469,82 @@ class _Program:
         )
         return steps, joins
 
-    def _share(self, call: Callable[..., None]) -> None:
-        """Cut rows, or the columns of a single row, among threads and into calls."""
-        rows, columns = self._rows, self._columns
+    def _share(self, call: Callable[..., None], runs: Sequence[tuple[int, int]]) -> None:
+        """Cut rows, or the columns of a single row, among threads and into calls.
+
+        Args:
+            runs: of rows, from each on up to each.
+        """
+        rows, columns = sum(end - start for start, end in runs), self._columns
         if rows * columns <= _THREAD_ELEMS:
-            call(0, rows, 0, columns)
+            for start, end in runs:
+                call(start, end, 0, columns)
             return
-        by_columns = rows < self._node.threads and not any(x.reduces for x in self._nodes)
-        count, beside = (columns, rows) if by_columns else (rows, columns)
-        piece = max(1, _CALL_ELEMS // beside)
+        by_columns = self._rows < self._node.threads and not any(x.reduces for x in self._nodes)
+        piece = max(1, _CALL_ELEMS // (rows if by_columns else columns))
         stopped: list[bool] = []
 
-        def work(span: slice) -> None:
+        def work(span: slice, first: int, end: int) -> None:
             try:
                 for start in range(span.start, span.stop, piece):
                     if stopped:
                         return
-                    part = (start, min(start + piece, span.stop))
-                    call(*((0, rows, *part) if by_columns else (*part, 0, columns)))
+                    stop = min(start + piece, span.stop)
+                    if by_columns:
+                        call(first, end, start, stop)
+                    else:
+                        call(first + start, first + stop, 0, columns)
             except BaseException:
                 stopped.append(True)
                 raise
 
-        least = max(1, _THREAD_ELEMS // beside)
-        elementwise.share(work, count, self._node.threads, least)
+        for first, end in runs:
+            count, beside = (columns, end - first) if by_columns else (end - first, columns)
+            elementwise.share(
+                functools.partial(work, first=first, end=end),
+                count,
+                self._node.threads,
+                max(1, _THREAD_ELEMS // beside),
+            )
 
 
-_memory_of: Final = ctypes.c_char.from_buffer
-_address_of: Final = ctypes.addressof
+_MOST_RUNS: Final = 64
+"""More stretches of rows are one, with the rows between them."""
 
 
-class KeptProgram:
-    """A program of a single call that runs again and again, each time on other arrays.
+def _runs(needed: Array) -> list[tuple[int, int]]:
+    """The stretches of rows that are needed."""
+    edges = np.flatnonzero(np.diff(needed.astype(np.int8), prepend=0, append=0)).tolist()
+    runs = list(zip(edges[::2], edges[1::2], strict=True))
+    return runs if len(runs) <= _MOST_RUNS else [(runs[0][0], runs[-1][1])]
+
+
+def compute_rows(
+    result: Node, checks: Sequence[Node], needed: Array | None
+) -> tuple[Array, int, Array] | None:
+    """Compute some rows of a node, and nothing that is kept.
 
     Args:
-        results: nodes, and arrays that are results as they are; none of them is computed.
-        given: different arrays of few elements, C-contiguous, which the nodes depend on; all other
-            arrays that they depend on are constants. None of them is kept.
+        result: of any operation.
+        checks: of the same program; what they find counts in these rows.
+        needed: by row; None: all.
+
+    Returns:
+        The result, whose other rows are anything, what the checks find together, and what the last
+        of them finds in each row; None where they are more than one program.
     """
-
-    def __init__(self, results: Sequence[Node | Array], given: Sequence[Array]) -> None:
-        nodes = list({id(x): x for x in results if isinstance(x, Node)}.values())
-        program = _Program(nodes, {})
-        places = {id(array): k for k, array in enumerate(given)}
-        made = {id(array): id(node) for node, array in program.results}
-        self.depends_on_addresses = not program.has_copies
-        """False of one that holds copies of given arrays, which must not run again."""
-        self._steps, self._joins = program.steps_and_joins()
-        self._fields = [field for buffer in program.buffers for field in buffer]
-        self._layout = struct.Struct("=" + "Qqii" * len(program.buffers))
-        self._given: list[tuple[int, int]] = []
-        self._made: list[tuple[int, tuple[int, ...], np.dtype[np.generic]]] = []
-        self._constants: list[Array] = []
-        found: dict[int, int] = {}
-        for buffer, array in program.arrays.items():
-            if id(array) in places:
-                self._given.append((4 * buffer, places[id(array)]))
-            elif id(array) in made:
-                found[made[id(array)]] = len(self._made)
-                self._made.append((4 * buffer, array.shape, array.dtype))
-            else:
-                self._constants.append(array)
-        self._results: list[tuple[bool, int]] = []
-        for x in results:
-            if isinstance(x, Node):
-                if not x.checks:
-                    self._results.append((True, found[id(x)]))
-            elif id(x) in places:
-                self._results.append((False, places[id(x)]))
-            else:
-                self._results.append((False, -1 - len(self._constants)))
-                self._constants.append(x)
-        executor, (rows, columns) = nodes[0].executor, program.extents
-        self._call = functools.partial(
-            executor.library.pypto_cast_arithmetic_run,
-            *(executor.levels.index(executor.level), self._steps, len(self._steps), self._joins),
-        )
-        self._span = (len(program.buffers), 0, rows, 0, columns)
-        self._has_checks = any(x.checks for x in nodes)
-
-    def run(self, given: Sequence[Array]) -> tuple[list[Array], int]:
-        """Compute the results, all of them or none.
-
-        Args:
-            given: arrays of the shapes and dtypes of those that the program was made for.
-
-        Returns:
-            The results in their order, without checks, and what all checks find together.
-
-        Raises:
-            MemoryError: there is no room for a block of rows.
-        """
-        fields = self._fields.copy()
-        try:
-            for field, place in self._given:
-                memory: Any = given[place]  # a buffer, which numpy's types do not say
-                fields[field] = _address_of(_memory_of(memory))
-        except (TypeError, ValueError):  # read-only, or a dtype that is no C type
-            for field, place in self._given:
-                fields[field] = given[place].ctypes.data
-        made = []
-        for field, shape, dtype in self._made:
-            array = np.empty(shape, dtype)
-            fields[field] = _address(array)
-            made.append(array)
-        findings = bytearray(len(self._steps) if self._has_checks else 0)
-        at = _address_of_bytes(findings) if self._has_checks else None
-        _check_status(self._call(self._layout.pack(*fields), *self._span, at, None, None))
-        results = [
-            made[k] if is_made else given[k] if k >= 0 else self._constants[-1 - k]
-            for is_made, k in self._results
-        ]
-        return results, functools.reduce(operator.or_, findings) if self._has_checks else 0
+    nodes = [result, *checks]
+    layout = {(id(x.executor), x.shape[:-1], x.columns) for x in nodes}
+    if len(layout) > 1 or count_steps(nodes) > _MOST_STEPS:
+        return None
+    program = Program(nodes, {}, keeps=False)
+    ((_, array),) = program.results
+    findings, marks = program.call(needed)
+    found = functools.reduce(operator.or_, (findings[program.step_of[id(x)]] for x in checks), 0)
+    return array, found, marks
 
 
-def _address_of_bytes(memory: bytearray) -> int:
-    return _address_of(_memory_of(memory))
-
-
-def _address(array: Array) -> int:
-    """The address of a C-contiguous array's elements, of which there are some."""
-    memory: Any = array
-    try:
-        return _address_of(_memory_of(memory))
-    except (TypeError, ValueError):  # read-only, or a dtype that is no C type
-        return array.ctypes.data
-
-
-def _check_status(status: int) -> None:
+def check_status(status: int) -> None:
     if status == _STATUS_NO_MEMORY:
         raise MemoryError("no memory for a block of rows")
     if status:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -16,17 +16,19 @@ from simulator.arithmetic.interval import Enclosure, Interval
 from simulator.arithmetic.native.deferred_intervals import IS_OPEN, NEEDS_CARE, Part
 from simulator.arithmetic.native.executor_library import Executor
 from simulator.arithmetic.native.interval_nodes import Added, Builder
-from simulator.arithmetic.native.node_program import KeptProgram, Node
+from simulator.arithmetic.native.node_program import Node
 from simulator.arithmetic.operation import Array, Operation
 from simulator.arithmetic.reduction_order import Tiles
 from simulator.numbers.formats import FP32, Format
 
+if TYPE_CHECKING:
+    from simulator.arithmetic.native.kept_program import KeptProgram
+
 FEW_ELEMS: Final = 1 << 12
 """Of each operand and of the result."""
 _MOST_KEPT: Final = 1 << 10
-_Shapes = tuple[tuple[int, ...], ...]
-Programs = dict[_Shapes, KeptProgram]
-"""The programs of an operation on exact operands, by their shapes."""
+Programs = dict[tuple[bool | tuple[int, ...], ...], "KeptProgram"]
+"""The programs of an operation on exact operands, by their shapes after whether it squares."""
 
 
 class _Kept:
@@ -50,6 +52,8 @@ class _Kept:
         """
         program = self._programs.get(key)
         if program is None:
+            from simulator.arithmetic.native.kept_program import KeptProgram
+
             program = KeptProgram(make(), given)
             if len(self._programs) >= _MOST_KEPT:
                 self._programs.clear()
@@ -81,14 +85,18 @@ def values_at(operands: Sequence[Enclosure], programs: Programs) -> Array | None
         if type(x) is not Enclosure or x.interval is not None:
             return None
         array = x.values
+        if not isinstance(array, np.ndarray):  # a number of numpy's, which has no address
+            return None
         flags = array.flags
         if array.size > FEW_ELEMS or not (flags.c_contiguous and flags.aligned):
             return None
         given.append(array)
-    program = programs.get(tuple([array.shape for array in given]))
-    if program is None or (len(given) > 1 and len(set(map(id, given))) < len(given)):
+    is_square = len(given) > 1 and given[1] is given[0]
+    distinct = given[1:] if is_square else given
+    program = programs.get((is_square, *[array.shape for array in given]))
+    if program is None or (len(distinct) > 1 and len(set(map(id, distinct))) < len(distinct)):
         return None
-    return program.run(given)[0][0]
+    return program.run(distinct)[0][0]
 
 
 def are_few(shape: tuple[int, ...], operands: Sequence[Enclosure]) -> bool:
@@ -101,7 +109,8 @@ def are_few(shape: tuple[int, ...], operands: Sequence[Enclosure]) -> bool:
 def _lie_together(array: Array) -> bool:
     flags = array.flags
     return (
-        0 < array.size <= FEW_ELEMS
+        isinstance(array, np.ndarray)
+        and 0 < array.size <= FEW_ELEMS
         and flags.c_contiguous
         and flags.aligned
         and array.dtype.isnative
@@ -140,10 +149,10 @@ def values_of(
     found = _VALUES.run(key, distinct, lambda: [make(given)])
     if found is None:
         return None
-    if programs is not None and not is_square:
+    if programs is not None:
         if len(programs) >= _MOST_KEPT:
             programs.clear()
-        programs[shapes] = _VALUES.kept(key)
+        programs[(is_square, *shapes)] = _VALUES.kept(key)
     return found[0][0]
 
 

@@ -136,7 +136,7 @@ def test_an_interrupt_leaves_outputs_as_they_were(monkeypatch: pytest.MonkeyPatc
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(node_program._Program, "run", interrupted)
+    monkeypatch.setattr(node_program.Program, "run", interrupted)
 
     @pypto.jit
     def add(x: _F, y: _F, out: _F) -> None:

@@ -1,6 +1,7 @@
 // The C interface: runs a program over blocks of rows whose temporaries stay in the cache.
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@
 namespace {
 
 constexpr int64_t BLOCK_ELEMS = 2048;
+constexpr int64_t LONG_BLOCK_ELEMS = 1 << 16;  // where nothing lives inside a block
 constexpr int64_t LINE_BYTES = 64;
 constexpr int64_t SLACK_ELEMS = 64;
 constexpr int MAX_STEPS = 512, MAX_BUFFERS = 1024;
@@ -35,13 +37,14 @@ constexpr Shape SHAPES[OPCODES] = {
         REDUCTIONS(OP)
 #undef OP
 #define OP(name, operands, ...) {operands, {__VA_ARGS__}},
-            FOLDS(OP) CHECKS(OP)
+            FOLDS(OP) CHECKS(OP) GUARDS(OP)
 #undef OP
 };
 
-bool checks(int opcode) { return opcode >= OP_check_ends; }
-bool reduces(int opcode) { return opcode >= OP_amax && !checks(opcode); }
-bool folds(int opcode) { return opcode >= OP_sum_ends && !checks(opcode); }
+bool guards(int opcode) { return opcode >= OP_unless_closed; }
+bool checks(int opcode) { return opcode >= OP_check_ends && !guards(opcode); }
+bool reduces(int opcode) { return opcode >= OP_amax && opcode < OP_check_ends; }
+bool folds(int opcode) { return opcode >= OP_sum_ends && opcode < OP_check_ends; }
 // The last operand is no operand of elements: a table, a `Widening` or a `SumRule`.
 bool has_table(int opcode) {
     return opcode == OP_lookup16 || (opcode >= OP_lower && opcode <= OP_higher_unless) ||
@@ -83,6 +86,9 @@ class Program {
                 if (index < 0 || index >= buffers_count) return false;
                 if (buffers[index].elem_bytes != shape.bytes[k]) return false;
             }
+            if (guards(step->opcode) &&
+                (step->extent < 0 || step->extent >= steps + steps_count - step))
+                return false;
             if (checks(step->opcode)) continue;
             const bool is_wide = buffers[step->out].is_wide;
             if (reduces(step->opcode)) {
@@ -116,8 +122,11 @@ class Program {
     Status run(int64_t row, int64_t row_end, int64_t column, int64_t column_end, char* scratch) {
         memory = scratch;
         const int64_t width = column_end - column;
-        const int64_t columns = has_rows() ? width : std::min(width, BLOCK_ELEMS);
-        const int64_t rows = std::max<int64_t>(1, BLOCK_ELEMS / std::max<int64_t>(1, columns));
+        const bool is_long = std::all_of(buffers, buffers + buffers_count,
+                                         [](const Buffer& x) { return x.data != nullptr; });
+        const int64_t elems = is_long ? LONG_BLOCK_ELEMS : BLOCK_ELEMS;
+        const int64_t columns = has_rows() ? width : std::min(width, elems);
+        const int64_t rows = std::max<int64_t>(1, elems / std::max<int64_t>(1, columns));
         if (!allocate(rows, columns)) return NO_MEMORY;
         for (int64_t r = row; r < row_end; r += rows)
             for (int64_t c = column; c < column_end; c += columns)
@@ -159,8 +168,34 @@ class Program {
     }
 
     void run_block(const Block& block) const {
-        for (const Step* step = steps; step < steps + steps_count; ++step)
-            reduces(step->opcode) ? run_rows(*step, block) : run_step(*step, block);
+        for (const Step* step = steps; step < steps + steps_count; ++step) {
+            if (guards(step->opcode)) {
+                if (is_closed(*step, block)) step += step->extent;
+            } else {
+                reduces(step->opcode) ? run_rows(*step, block) : run_step(*step, block);
+            }
+        }
+    }
+
+    // Where no element is open, the result is zeros.
+    bool is_closed(const Step& step, const Block& block) const {
+        const Part out = part(step.out, block);
+        const Part low = part(step.in[0], block), high = part(step.in[1], block);
+        const int64_t bytes = SHAPES[step.opcode].bytes[1];
+        for (int64_t row = 0; row < block.rows; ++row) {
+            const char *a = low.data + row * low.row_bytes, *b = high.data + row * high.row_bytes;
+            if (low.is_wide == high.is_wide) {
+                if (std::memcmp(a, b, bytes * (low.is_wide ? block.columns : 1)) != 0) return false;
+            } else {
+                const int64_t one = low.is_wide ? bytes : 0, other = bytes - one;
+                for (int64_t k = 0; k < block.columns; ++k)
+                    if (std::memcmp(a + k * one, b + k * other, bytes) != 0) return false;
+            }
+        }
+        const int64_t filled = SHAPES[step.opcode].bytes[0] * (out.is_wide ? block.columns : 1);
+        for (int64_t row = 0; row < block.rows; ++row)
+            std::memset(out.data + row * out.row_bytes, 0, filled);
+        return true;
     }
 
     void run_rows(const Step& step, const Block& block) const {
@@ -338,7 +373,7 @@ EXPORT const char* pypto_cast_arithmetic_levels() {
 EXPORT const char* pypto_cast_arithmetic_operations() {
     return ""
 #define OP(name, ...) #name " "
-        ELEMENTWISE(OP) INTERVALS(OP) REDUCTIONS(OP) FOLDS(OP) CHECKS(OP)
+        ELEMENTWISE(OP) INTERVALS(OP) REDUCTIONS(OP) FOLDS(OP) CHECKS(OP) GUARDS(OP)
 #undef OP
         ;
 }

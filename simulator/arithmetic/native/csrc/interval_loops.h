@@ -169,6 +169,26 @@ INLINE uint16_t cause_of8(uint64_t claim, uint8_t low, uint8_t high) {
     return low == high ? 0 : cause;
 }
 
+// The choices that an element rests on which has one code by choices, and by public texts several,
+// the last two: those in force of which one opens it, all of them where none is named; else 0.
+template <class T>
+INLINE uint16_t rests_on(T low, T high, uint16_t choices, uint16_t in_force, T least, T most) {
+    const uint16_t named = choices & in_force;
+    return (low == high) & (least != most) ? (named != 0 ? named : in_force) : 0;
+}
+INLINE uint16_t rests(uint32_t low, uint32_t high, uint16_t choices, uint16_t in_force,
+                      uint32_t least, uint32_t most) {
+    return rests_on(low, high, choices, in_force, least, most);
+}
+INLINE uint16_t rests16(uint16_t low, uint16_t high, uint16_t choices, uint16_t in_force,
+                        uint16_t least, uint16_t most) {
+    return rests_on(low, high, choices, in_force, least, most);
+}
+INLINE uint16_t rests8(uint8_t low, uint8_t high, uint16_t choices, uint16_t in_force,
+                       uint8_t least, uint8_t most) {
+    return rests_on(low, high, choices, in_force, least, most);
+}
+
 constexpr int64_t CHUNK = 512;
 
 // An operand chunk by chunk; one element is repeated. A copy has elements of its own.
@@ -293,6 +313,9 @@ DENSE(cause_of8, uint16_t, uint64_t, uint8_t, uint8_t)
 INLINE float low_of(uint64_t ends) { return value_of(static_cast<uint32_t>(ends)); }
 INLINE float high_of(uint64_t ends) { return value_of(static_cast<uint32_t>(ends >> 32)); }
 DENSE(low_of, float, uint64_t) DENSE(high_of, float, uint64_t)
+DENSE(rests, uint16_t, uint32_t, uint32_t, uint16_t, uint16_t, uint32_t, uint32_t)
+DENSE(rests16, uint16_t, uint16_t, uint16_t, uint16_t, uint16_t, uint16_t, uint16_t)
+DENSE(rests8, uint16_t, uint8_t, uint8_t, uint16_t, uint16_t, uint8_t, uint8_t)
 
 // An element is one of two operands' at a time; one element stands for all.
 template <class T, class F>
@@ -311,14 +334,36 @@ uint8_t findings(uint32_t found) {
     return (found >> 31 ? NEEDS_CARE : 0) | (found & 1 ? IS_OPEN : 0) |
            (found & 2 ? HAS_CERTAIN : 0);
 }
-// Bit 31 where an end is not finite, bit 0 where both differ, bit 1 where they do not.
+// Of the magnitudes of ends the least but for zero, less one, and the greatest; of the bits in which
+// both ends differ the least and the most.
+struct Extremes {
+    uint32_t least = ~0u, most = 0, nearest = ~0u, farthest = 0;
+    uint8_t found() const {
+        return (farthest != 0 ? IS_OPEN : 0) | (nearest == 0 ? HAS_CERTAIN : 0);
+    }
+};
+INLINE void take(Extremes& found, const uint32_t* low, const uint32_t* high, int64_t elems) {
+    uint32_t least = found.least, most = found.most;
+    uint32_t nearest = found.nearest, farthest = found.farthest;
+    for (int64_t i = 0; i < elems; ++i) {
+        const uint32_t a = low[i] & ~SIGN, b = high[i] & ~SIGN, apart = low[i] ^ high[i];
+        least = std::min(least, std::min(a - 1, b - 1));
+        most = std::max(most, std::max(a, b));
+        nearest = std::min(nearest, apart);
+        farthest = std::max(farthest, apart);
+    }
+    found = {least, most, nearest, farthest};
+}
+INLINE Extremes extremes(const char* const* in, unsigned repeated, int64_t elems) {
+    const Dense<uint32_t> lows(in[0], repeated & 1), highs(in[1], repeated >> 1 & 1);
+    Extremes found;
+    for (int64_t start = 0; start < elems; start += CHUNK)
+        take(found, lows.from(start), highs.from(start), std::min(CHUNK, elems - start));
+    return found;
+}
 uint8_t check_check_ends(const char* const* in, unsigned repeated, int64_t elems) {
-    return findings(found_in<uint32_t>(
-        [](uint32_t low, uint32_t high) {
-            const bool finite = ((low & ~SIGN) < INF_CODE) & ((high & ~SIGN) < INF_CODE);
-            return (finite ? 0 : SIGN) | (low == high ? 2u : 1u);
-        },
-        in, repeated, elems, 1));
+    const Extremes all = extremes(in, repeated, elems);
+    return all.found() | (all.most < INF_CODE ? 0 : NEEDS_CARE);
 }
 uint8_t check_check_divisor(const char* const* in, unsigned repeated, int64_t elems) {
     return findings(found_in<int32_t>(
@@ -341,7 +386,7 @@ INLINE bool is_nan_code(uint32_t code) { return (code & ~SIGN) > INF_CODE; }
 // Both ends are one infinity, or the NaN of operands that are one code each, or NaN.
 INLINE uint32_t found_at(uint32_t low, uint32_t high, bool is_sure) {
     const bool is_one = (low == high) & (is_sure | !is_nan_code(low));
-    return ((is_finite(low) & is_finite(high)) | is_one ? 0 : SIGN) | (low == high ? 0u : 1u);
+    return ((is_finite(low) & is_finite(high)) | is_one ? 0 : SIGN) | (low == high ? 2u : 1u);
 }
 // The ends of a result, then of its operands, which count where an end of the result is not finite.
 template <class Sure, size_t... K>
@@ -351,21 +396,19 @@ INLINE uint8_t check_result(Sure is_sure, const char* const* in, unsigned repeat
     const auto code = [&](int operand, int64_t i) {
         return reinterpret_cast<const uint32_t*>(in[operand])[repeated >> operand & 1 ? 0 : i];
     };
-    uint32_t found = 0;
+    uint32_t care = 0;
+    uint8_t found = 0;
     for (int64_t start = 0; start < elems; start += CHUNK) {
         const uint32_t *low = lows.from(start), *high = highs.from(start);
         const int64_t count = std::min(CHUNK, elems - start);
-        uint32_t greatest = 0, differs = 0;
-        for (int64_t i = 0; i < count; ++i) {
-            greatest = std::max(greatest, std::max(low[i] & ~SIGN, high[i] & ~SIGN));
-            differs |= low[i] ^ high[i];
-        }
-        found |= differs != 0;
-        if (greatest < INF_CODE) continue;
+        Extremes all;
+        take(all, low, high, count);
+        found |= all.found();
+        if (all.most < INF_CODE) continue;
         for (int64_t i = 0; i < count; ++i)
-            found |= found_at(low[i], high[i], is_sure(code(2 + K, start + i)...));
+            care |= found_at(low[i], high[i], is_sure(code(2 + K, start + i)...));
     }
-    return findings(found);
+    return found | findings(care);
 }
 uint8_t check_check_ends1(const char* const* in, unsigned repeated, int64_t elems) {
     return check_result([](uint32_t a, uint32_t b) { return a == b; }, in, repeated, elems,
@@ -386,51 +429,41 @@ uint8_t check_check_hull(const char* const* in, unsigned repeated, int64_t elems
 }
 uint8_t check_check_truth(const char* const* in, unsigned repeated, int64_t elems) {
     return findings(found_in<uint8_t>(
-        [](uint8_t low, uint8_t high) { return low == high ? 0u : 1u; }, in, repeated, elems, 1));
+        [](uint8_t low, uint8_t high) { return low == high ? 2u : 1u; }, in, repeated, elems, 1));
 }
 uint8_t check_check_integers(const char* const* in, unsigned repeated, int64_t elems) {
     return findings(found_in<uint32_t>(
-        [](uint32_t low, uint32_t high) { return low == high ? 0u : 1u; }, in, repeated, elems, 1));
+        [](uint32_t low, uint32_t high) { return low == high ? 2u : 1u; }, in, repeated, elems, 1));
 }
 uint8_t check_check_codes(const char* const* in, unsigned repeated, int64_t elems) {
     return findings(found_in<uint16_t>(
         [](uint16_t low, uint16_t high) { return low == high ? 2u : 1u; }, in, repeated, elems, 1));
 }
-template <class T>
-uint8_t check_ends_are(const char* const* in, unsigned repeated, int64_t elems) {
-    const Dense<T> a(in[0], repeated & 1), b(in[1], repeated >> 1 & 1), c(in[2], repeated >> 2 & 1);
-    uint32_t found = 0;
-    for (int64_t start = 0; start < elems; start += CHUNK) {
-        const T *low = a.from(start), *high = b.from(start), *value = c.from(start);
-        const int64_t count = std::min(CHUNK, elems - start);
-        for (int64_t i = 0; i < count; ++i) found |= (low[i] ^ value[i]) | (high[i] ^ value[i]);
-    }
-    return found != 0 ? IS_OPEN : 0;
-}
-uint8_t check_check_same(const char* const* in, unsigned repeated, int64_t elems) {
-    return check_ends_are<uint32_t>(in, repeated, elems);
-}
-uint8_t check_check_same16(const char* const* in, unsigned repeated, int64_t elems) {
-    return check_ends_are<uint16_t>(in, repeated, elems);
-}
-// Bit 31 where an end is neither zero nor from `least` on and below `most`, in magnitude.
+// Something to care for where an end is neither zero nor from `least` on and below `most`, in
+// magnitude: the extremes tell, of one less, so that zero is far above.
 template <class T>
 uint8_t check_range(const char* const* in, unsigned repeated, int64_t elems, T sign, T least,
                     T most, bool takes_zero) {
-    return findings(found_in<T>(
-        [=](T low, T high) {
-            const T a = low & static_cast<T>(~sign), b = high & static_cast<T>(~sign);
-            const bool one = ((a >= least) & (a < most)) | (takes_zero & (a == 0));
-            const bool other = ((b >= least) & (b < most)) | (takes_zero & (b == 0));
-            return one & other ? 0u : SIGN;
-        },
-        in, repeated, elems, 1));
+    const Dense<T> lows(in[0], repeated & 1), highs(in[1], repeated >> 1 & 1);
+    const T magnitude = static_cast<T>(~sign), one = takes_zero ? 1 : 0;
+    T nearest = static_cast<T>(~T{0}), farthest = 0;
+    for (int64_t start = 0; start < elems; start += CHUNK) {
+        const T *low = lows.from(start), *high = highs.from(start);
+        const int64_t count = std::min(CHUNK, elems - start);
+        for (int64_t i = 0; i < count; ++i) {
+            const T a = low[i] & magnitude, b = high[i] & magnitude;
+            farthest = std::max(farthest, std::max(a, b));
+            nearest = std::min(nearest, std::min(static_cast<T>(a - one), static_cast<T>(b - one)));
+        }
+    }
+    return farthest >= most || nearest < least - one ? NEEDS_CARE : 0;
 }
 uint8_t check_check_normal(const char* const* in, unsigned repeated, int64_t elems) {
     return check_range<uint32_t>(in, repeated, elems, SIGN, 0x00800000, INF_CODE, true);
 }
 uint8_t check_check_normal_ends(const char* const* in, unsigned repeated, int64_t elems) {
-    return check_check_normal(in, repeated, elems) | check_check_ends(in, repeated, elems);
+    const Extremes all = extremes(in, repeated, elems);
+    return all.found() | (all.most < INF_CODE && all.least >= 0x007FFFFF ? 0 : NEEDS_CARE);
 }
 // As `concerned` in cast_choices.py: subnormal here or there, or perhaps beyond the largest number.
 uint8_t check_check_to_bf16(const char* const* in, unsigned repeated, int64_t elems) {

@@ -42,7 +42,9 @@
     OP(ne_high, 4, 1, 4, 4, 4, 4) OP(select_low, 4, 4, 1, 1, 4, 4)                                 \
     OP(select_high, 4, 4, 1, 1, 4, 4) OP(choices_if_open8, 3, 2, 2, 1, 1)                          \
     OP(claim8, 3, 8, 1, 1, 2) OP(cause_of8, 3, 2, 8, 1, 1) OP(low_of, 1, 4, 8)                         \
-    OP(high_of, 1, 4, 8)
+    OP(high_of, 1, 4, 8) OP(rests, 6, 2, 4, 4, 2, 2, 4, 4)                                          \
+    OP(rests16, 6, 2, 2, 2, 2, 2, 2, 2)                                                             \
+    OP(rests8, 6, 2, 1, 1, 2, 2, 1, 1)
 // Along rows, of FP32.
 #define REDUCTIONS(OP) OP(amax) OP(amin) OP(sum) OP(prod)
 // Along rows, of several operands: both ends of a sum of intervals in any order, whose last operand is
@@ -56,12 +58,15 @@
     OP(check_codes, 2, 0, 2, 2) OP(check_normal, 2, 0, 4, 4)                                       \
     OP(check_normal_ends, 2, 0, 4, 4)                                                              \
     OP(check_to_bf16, 2, 0, 4, 4) OP(check_to_fp16, 2, 0, 4, 4)                                    \
-    OP(check_from_bf16, 2, 0, 2, 2) OP(check_from_fp16, 2, 0, 2, 2)                                \
-    OP(check_same, 3, 0, 4, 4, 4) OP(check_same16, 3, 0, 2, 2, 2)
+    OP(check_from_bf16, 2, 0, 2, 2) OP(check_from_fp16, 2, 0, 2, 2)
+// Where no element of a block has more than one code, the result is zeros, and the next `extent` steps
+// do nothing: they would make these zeros.
+#define GUARDS(OP)                                                                                \
+    OP(unless_closed, 2, 2, 4, 4) OP(unless_closed16, 2, 2, 2, 2) OP(unless_closed8, 2, 2, 1, 1)
 
 enum Opcode : int32_t {
 #define OP(name, ...) OP_##name,
-    ELEMENTWISE(OP) INTERVALS(OP) REDUCTIONS(OP) FOLDS(OP) CHECKS(OP)
+    ELEMENTWISE(OP) INTERVALS(OP) REDUCTIONS(OP) FOLDS(OP) CHECKS(OP) GUARDS(OP)
 #undef OP
         OPCODES
 };
@@ -82,7 +87,7 @@ struct Step {
     int32_t in[MAX_OPERANDS];
     int32_t joins;  // of a sum or a product: the first of its joins
     int32_t joins_end;
-    int32_t extent;  // of these: columns of a tile
+    int32_t extent;  // of these: columns of a tile; of a guard: steps
 };
 
 // The second tile of a row is added to the first, or multiplied with it.
@@ -104,8 +109,7 @@ struct SumRule {
     double ulps, growth, underflow;
 };
 
-// Of a check: some element has no rule here; some has more than one code; some has one. Of
-// `check_same`: some element's ends are not both the value.
+// Of a check: some element has no rule here; some has more than one code; some has one.
 enum Finding : uint8_t { NEEDS_CARE = 1, IS_OPEN = 2, HAS_CERTAIN = 4 };
 
 enum Status { OK, BAD_LEVEL, BAD_PROGRAM, NO_MEMORY };

@@ -10,6 +10,7 @@ import pytest
 from support.arithmetic.native_executor import at, same_codes
 from support.numbers.codes import SEED
 
+import pypto_cast as pypto
 from simulator.arithmetic import Enclosure
 from simulator.arithmetic.cube import matmul
 from simulator.arithmetic.native import integer_products
@@ -113,3 +114,37 @@ def test_both_engines_give_one_enclosure(trust: Any) -> None:
             same_codes(found.low, expected.low, terms)
             same_codes(found.high, expected.high, terms)
             assert (found.interval is None) == (expected.interval is None)
+
+
+def test_a_second_run_of_certainty_multiplies_nothing_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    at("baseline")
+    whole = pypto.Tensor([pypto.STATIC, pypto.STATIC], pypto.DT_INT8)
+    wide = pypto.Tensor([pypto.STATIC, pypto.STATIC], pypto.DT_INT32)
+
+    @pypto.jit
+    def twice(a: whole, b: whole, first: wide, second: wide) -> None:
+        first[:] = pypto.matmul(a, b, pypto.DT_INT32)
+        second[:] = pypto.add(first, pypto.matmul(b, a, pypto.DT_INT32))
+
+    calls: list[int] = []
+    multiply = integer_products.multiply
+
+    def noted(*given: Any, **how: Any) -> Any:
+        calls.append(1)
+        return multiply(*given, **how)
+
+    monkeypatch.setattr(integer_products, "multiply", noted)
+    pypto.set_cube_tile_shapes([16, 16], [32, 32], [32, 32])
+    pypto.set_vec_tile_shapes(16, 16)
+    a, b = matrices(32, 32, 32)
+    given = (a, b, *(np.zeros((32, 32), np.int32) for _ in range(2)))
+    found = twice.certainty(*given)
+    assert len(calls) == 2
+    with pypto.options(engine="numpy"):
+        expected = twice.certainty(*given)
+    for one, other in zip(found.outputs, expected.outputs, strict=True):
+        same_codes(one.values, other.values, one.name)
+        same_codes(one.by_documents, other.by_documents, one.name)
+    a[0, 0] += 1  # a later call knows nothing of this one
+    assert (twice.certainty(*given)[0].values != found[0].values).any()
+    assert len(calls) == 4

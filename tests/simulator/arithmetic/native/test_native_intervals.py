@@ -169,6 +169,26 @@ def test_products_with_numbers_and_their_sums(
     assert waited or not np.isfinite(number)
 
 
+def test_an_operand_that_is_computed_first_may_be_nan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long program is cut before the operation, and numpy evaluates what comes before it."""
+    monkeypatch.setattr(interval_nodes, "_MOST_STEPS", 0)
+    x = np.full((60, 70), 0.5, np.float32)
+    cause = np.ones(x.shape, np.uint16)
+    ends = Interval(low=x - 1, high=x, may_be_nan=None, cause=cause)
+
+    def run(engine: Any) -> Enclosure:
+        how = {"trust": DEFAULT, "cause": 6, "engine": engine}
+        root = evaluate(OPERATIONS["sqrt"], (Enclosure(values=x, interval=ends),), FP32, **how)
+        return evaluate(OPERATIONS["add"], (root, root), FP32, **how)
+
+    with deferring():
+        found = run("auto")
+        assert isinstance(found, DeferredInterval)
+        assert found.interval is not None
+        assert found.interval.may_be_nan is not None
+    same(found, run("numpy"), "sqrt")
+
+
 def by_choices(shape: tuple[int, ...], rng: Any, *, positive: bool = False) -> Enclosure:
     """Common numbers whose causes are bits of choices, also where they are certain."""
     x = common(rng, shape, rng.integers(0, 1 << 13, shape).astype(np.uint16), positive=positive)

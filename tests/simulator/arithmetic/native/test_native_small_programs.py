@@ -14,7 +14,8 @@ from support.numbers.codes import SEED
 from simulator.arithmetic import DEFAULT, EXACT, OPERATIONS, Enclosure, Tiles, evaluate, reduce
 from simulator.arithmetic.interval import Interval
 from simulator.arithmetic.native import executor_library, small_programs
-from simulator.arithmetic.native.node_program import KeptProgram, Node
+from simulator.arithmetic.native.kept_program import KeptProgram
+from simulator.arithmetic.native.node_program import Node
 from simulator.arithmetic.native.operation_nodes import deferring, has_function
 from simulator.arithmetic.reduction import reduce_tiles
 from simulator.arithmetic.trust import NAMING_CHOICES
@@ -100,6 +101,14 @@ def test_intervals(name: str) -> None:
                 expected = evaluate(row, case, FP32, trust=DEFAULT, cause=cause, engine="numpy")
                 found = evaluate(row, case, FP32, trust=DEFAULT, cause=cause)
                 same(found, expected, (name, shape))
+
+
+def test_a_number_takes_no_program_that_was_kept_for_an_array() -> None:
+    at("baseline")
+    row, (x,) = OPERATIONS["mul"], pieces(FP32, (4, 16), 1)
+    for number in (np.full((), 3, np.float32), np.full((), 3, np.float32), np.float32(3)):
+        given = [Enclosure(values=x), Enclosure(values=number)]
+        same_codes(evaluate(row, given, FP32, trust=EXACT).values, x * np.float32(3), row.name)
 
 
 def test_operands_that_are_one_array() -> None:

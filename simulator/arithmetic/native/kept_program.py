@@ -1,0 +1,115 @@
+"""Programs of a single call that run again and again, each time on other arrays."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import operator
+import struct
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from simulator.arithmetic.native.node_program import Node, Program, check_status
+from simulator.arithmetic.operation import Array
+
+_memory_of: Final = ctypes.c_char.from_buffer
+_address_of: Final = ctypes.addressof
+
+
+class KeptProgram:
+    """A program of a single call that runs again and again, each time on other arrays.
+
+    Args:
+        results: nodes, and arrays that are results as they are; none of them is computed.
+        given: different arrays of few elements, C-contiguous, which the nodes depend on; all other
+            arrays that they depend on are constants. None of them is kept.
+    """
+
+    def __init__(self, results: Sequence[Node | Array], given: Sequence[Array]) -> None:
+        nodes = list({id(x): x for x in results if isinstance(x, Node)}.values())
+        program = Program(nodes, {})
+        places = {id(array): k for k, array in enumerate(given)}
+        made = {id(array): id(node) for node, array in program.results}
+        self.depends_on_addresses = not program.has_copies
+        """False of one that holds copies of given arrays, which must not run again."""
+        self._steps, self._joins = program.steps_and_joins()
+        self._fields = [field for buffer in program.buffers for field in buffer]
+        self._layout = struct.Struct("=" + "Qqii" * len(program.buffers))
+        self._given: list[tuple[int, int]] = []
+        self._made: list[tuple[int, tuple[int, ...], np.dtype[np.generic]]] = []
+        self._constants: list[Array] = []
+        found: dict[int, int] = {}
+        for buffer, array in program.arrays.items():
+            if id(array) in places:
+                self._given.append((4 * buffer, places[id(array)]))
+            elif id(array) in made:
+                found[made[id(array)]] = len(self._made)
+                self._made.append((4 * buffer, array.shape, array.dtype))
+            else:
+                self._constants.append(array)
+        self._results: list[tuple[bool, int]] = []
+        for x in results:
+            if isinstance(x, Node):
+                if not x.checks:
+                    self._results.append((True, found[id(x)]))
+            elif id(x) in places:
+                self._results.append((False, places[id(x)]))
+            else:
+                self._results.append((False, -1 - len(self._constants)))
+                self._constants.append(x)
+        executor, (rows, columns) = nodes[0].executor, program.extents
+        self._call = functools.partial(
+            executor.library.pypto_cast_arithmetic_run,
+            *(executor.levels.index(executor.level), self._steps, len(self._steps), self._joins),
+        )
+        self._span = (len(program.buffers), 0, rows, 0, columns)
+        self._has_checks = any(x.checks for x in nodes)
+
+    def run(self, given: Sequence[Array]) -> tuple[list[Array], int]:
+        """Compute the results, all of them or none.
+
+        Args:
+            given: arrays of the shapes and dtypes of those that the program was made for.
+
+        Returns:
+            The results in their order, without checks, and what all checks find together.
+
+        Raises:
+            MemoryError: there is no room for a block of rows.
+        """
+        fields = self._fields.copy()
+        try:
+            for field, place in self._given:
+                memory: Any = given[place]  # a buffer, which numpy's types do not say
+                fields[field] = _address_of(_memory_of(memory))
+        except (TypeError, ValueError):  # read-only, or a dtype that is no C type
+            for field, place in self._given:
+                fields[field] = given[place].ctypes.data
+        made = []
+        for field, shape, dtype in self._made:
+            array = np.empty(shape, dtype)
+            fields[field] = _address(array)
+            made.append(array)
+        findings = bytearray(len(self._steps) if self._has_checks else 0)
+        at = _address_of_bytes(findings) if self._has_checks else None
+        check_status(self._call(self._layout.pack(*fields), *self._span, at, None, None))
+        results = [
+            made[k] if is_made else given[k] if k >= 0 else self._constants[-1 - k]
+            for is_made, k in self._results
+        ]
+        return results, functools.reduce(operator.or_, findings) if self._has_checks else 0
+
+
+def _address_of_bytes(memory: bytearray) -> int:
+    return _address_of(_memory_of(memory))
+
+
+def _address(array: Array) -> int:
+    """The address of a C-contiguous array's elements, of which there are some."""
+    memory: Any = array
+    try:
+        return _address_of(_memory_of(memory))
+    except (TypeError, ValueError):  # read-only, or a dtype that is no C type
+        return array.ctypes.data
