@@ -108,7 +108,7 @@ def test_errors_leave_the_output() -> None:
 
 def test_bad_arguments() -> None:
     x = pypto.from_numpy(DATA)
-    with pytest.raises(ValueError, match="Inplace=true.*derived from dynamic view, as a valid_shape is"):
+    with pytest.raises(ValueError, match="derived from dynamic view, as a valid_shape is"):
         pypto.reshape(x, [32], valid_shape=[32], inplace=True)
     wrong: Any = 1
     with pytest.raises(TypeError, match="inplace must be True or False"):
