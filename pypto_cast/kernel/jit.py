@@ -56,9 +56,9 @@ from pypto_cast.tensors.arguments import TensorAnnotation
 from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.unfinished import held_back
 from pypto_cast.unsupported import UpstreamRefusalError, tolerate
+from simulator.arithmetic.remembered_results import remembering
 from simulator.arithmetic.trust import Assumption
 from simulator.numbers import float_environment
-from simulator.numbers.result_memory import remembering
 from tiling.plan import TilePlan
 
 if TYPE_CHECKING:  # loaded when a schedule is asked for

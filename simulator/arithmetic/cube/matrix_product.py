@@ -37,6 +37,7 @@ from simulator.arithmetic.interval import (
     with_open_nans,
 )
 from simulator.arithmetic.operation import Array
+from simulator.arithmetic.remembered_results import remembered
 from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.total_order import greater, is_nan, lesser
 from simulator.arithmetic.trust import (
@@ -52,7 +53,7 @@ from simulator.arithmetic.trust import (
     meeting,
     own_cause,
 )
-from simulator.numbers import float_environment, result_memory
+from simulator.numbers import float_environment
 from simulator.numbers.convert import INF_NAN, SATURATE, Conversion
 from simulator.numbers.engines import Engine
 from simulator.numbers.formats import (
@@ -202,7 +203,7 @@ def multiply_integers(
 
         multiply = functools.partial(integer_products.multiply, executor, threads=threads)
         given = (a.values, b.values)
-        exact = result_memory.remembered(MATMUL, given, lambda: multiply(*given))
+        exact = remembered(MATMUL, given, lambda: multiply(*given))
         if bias is not None:
             exact = exact + bias.values
         result.put(index, Enclosure(values=exact))
