@@ -37,7 +37,6 @@ from simulator.arithmetic.interval import (
     with_open_nans,
 )
 from simulator.arithmetic.operation import Array
-from simulator.arithmetic.remembered_results import remembered
 from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.total_order import greater, is_nan, lesser
 from simulator.arithmetic.trust import (
@@ -200,6 +199,7 @@ def multiply_integers(
     is_exact = all(x is None or x.interval is None for x in (a, b, bias))
     if executor is not None and fits and is_exact and min(rows, terms, columns) > 0:
         from simulator.arithmetic.native import integer_products
+        from simulator.arithmetic.remembered_results import remembered
 
         multiply = functools.partial(integer_products.multiply, executor, threads=threads)
         given = (a.values, b.values)
