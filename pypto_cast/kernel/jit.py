@@ -56,7 +56,6 @@ from pypto_cast.tensors.arguments import TensorAnnotation
 from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.unfinished import held_back
 from pypto_cast.unsupported import UpstreamRefusalError, tolerate
-from simulator.arithmetic.remembered_results import remembering
 from simulator.arithmetic.trust import Assumption
 from simulator.numbers import float_environment
 from tiling.plan import TilePlan
@@ -184,6 +183,8 @@ class Kernel:
     def _certainty(
         self, arguments: tuple[Any, ...], named: Mapping[str, Any], *, is_judged: bool = False
     ) -> Certainty:
+        from simulator.arithmetic.remembered_results import remembering
+
         if recording.current() is not None:
             raise RuntimeError(f"{self!r}.certainty is asked for outside kernels only")
         if current().schedule is not None:
