@@ -31,6 +31,7 @@ from pypto_cast.tensors.operators import ElementLike
 from pypto_cast.tensors.tensor import Tensor
 from simulator.arithmetic import Enclosure, Fidelity, Interval
 from simulator.arithmetic.trust import own_cause
+from simulator.numbers import float_environment
 from simulator.numbers.formats import Format, IntFormat
 from tiling.grid import Shape
 from tiling.ub import round_up
@@ -197,6 +198,7 @@ def _all_true(like: Tensor) -> Tensor:
     return Tensor._from_result(shape, DataType.DT_BOOL, data=data, valid=valid)
 
 
+@float_environment.quiet()
 def _may_be_nan(held: Enclosure) -> bool:
     flags = None if held.interval is None else held.interval.may_be_nan
     ends = {id(each): each for each in (held.low, held.high)}.values()
