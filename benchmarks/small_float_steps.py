@@ -1,7 +1,7 @@
 """All 2^32 FP32 codes to each small float and mode, on each engine, against the oracle's steps.
 
 The codes of a step have one result, whose both ends exact fractions decide; see
-`tests/support/numbers/small_float_steps.py`. Fourteen minutes of two cores:
+`tests/support/numbers/small_float_steps.py`. Nine minutes of two cores:
 
     PYTHONPATH=tests python -m benchmarks.small_float_steps --write
 
