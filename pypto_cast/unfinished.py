@@ -124,8 +124,11 @@ def unfinished(target: Path, *, key: str = "") -> Iterator[Path]:
         yield folder
         is_kept = False
     finally:
-        with held_back():
-            if held >= 0:
+        try:
+            with held_back():
+                held = _release(folder, held, is_kept=is_kept)
+        finally:  # a signal may arrive before it is held back
+            with held_back():
                 _release(folder, held, is_kept=is_kept)
 
 
@@ -215,8 +218,9 @@ def _lock(held: int) -> None:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def _release(folder: Path, held: int, *, is_kept: bool) -> None:
-    if not is_kept:
+def _release(folder: Path, held: int, *, is_kept: bool) -> int:
+    """Give up the lock, and the folder unless it is kept; returns -1, which is no lock."""
+    if held >= 0 and not is_kept:
         with contextlib.suppress(OSError):
             _empty(folder)
         if sys.platform == "win32":
@@ -228,6 +232,7 @@ def _release(folder: Path, held: int, *, is_kept: bool) -> None:
                 remove()
     if held >= 0:
         _close(held)
+    return -1
 
 
 def _close(held: int) -> None:

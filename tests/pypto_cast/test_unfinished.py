@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import dis
 import errno
 import os
 import signal
@@ -10,6 +12,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -74,6 +77,43 @@ def test_no_name_before_its_content(command: Command, tmp_path: Path) -> None:
         assert ran.code == 0, ran.err
         assert f"warning: removed {tmp_path}/.{name}.pypto-cast-part, which a run on" in ran.err
     assert names(tmp_path) == {"x.npy", "in", *runs}
+
+
+@posix
+def test_interrupt_at_any_instruction(tmp_path: Path) -> None:
+    """One before each bytecode of a run but NOP: all where Python may handle it, and more."""
+    files = {unfinished.__file__, contextlib.__file__}
+    target, left, interrupted = tmp_path / "y", 0, 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
+        nonlocal left
+        if frame.f_code.co_filename not in files:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode" and frame.f_code.co_code[frame.f_lasti] != dis.opmap["NOP"]:
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGINT)
+        return trace
+
+    def run() -> None:
+        sys.settrace(trace)
+        with unfinished.unfinished(target) as folder:
+            (folder / "part").write_bytes(b"x")
+        sys.settrace(None)
+
+    while left <= 0:
+        interrupted += 1
+        left = interrupted
+        try:
+            run()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        assert not names(tmp_path), interrupted
+        assert not unfinished._HELD, interrupted
+    assert interrupted > 500
 
 
 ORPHANED = """
