@@ -231,7 +231,10 @@ def succeed(line: str) -> None:
 
 
 GROUPS: dict[str, tuple[dict[str, Any], Callable[[], Iterator[Entry]]]] = {
-    **{each.__name__: ({}, each) for each in (operations, casts, pages, dialects, devices, commands)},
+    **{
+        each.__name__: ({}, each)
+        for each in (operations, casts, pages, dialects, devices, commands)
+    },
     "casts by numpy": ({"engine": "numpy"}, casts),
     "casts by instructions": ({"fidelity": "instructions"}, casts),
 }
