@@ -16,8 +16,9 @@ def test_whole(): pass
 """
 
 
-def ran(pytester: pytest.Pytester, words: str) -> set[str]:
-    found = pytester.runpytest_inprocess("-p", "support.environment.sampled", "-v", "-m", words)
+def ran(pytester: pytest.Pytester, marks: str, *words: str) -> set[str]:
+    plugin = "support.environment.sampled"
+    found = pytester.runpytest_inprocess("-p", plugin, "-v", "-m", marks, *words)
     return {line.split()[0].partition("::")[2] for line in found.outlines if " PASSED" in line}
 
 
@@ -41,3 +42,15 @@ def test_the_seed_draws_the_cases(
         monkeypatch.setattr("support.environment.sampled.SEED", seed)
         drawn.add(frozenset(ran(pytester, "not exhaustive")))
     assert len(drawn) > 1
+
+
+def test_one_in_some_of_the_chosen_cases(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\nmarkers =\n    sampled(n)\n    exhaustive\n")
+    pytester.makepyfile(CASES)
+    whole = ran(pytester, "exhaustive")
+    some = ran(pytester, "exhaustive", "--one-in", "3")
+    others = ran(pytester, "exhaustive", "--one-in", "3", "--drawn-by", "5")
+    assert some < whole > others
+    assert [sum(name.startswith("test_many") for name in each) for each in (some, others)] == [3, 3]
+    assert some != others
+    assert {name.partition("[")[0] for name in some} == {"test_many", "test_few"}
