@@ -60,6 +60,12 @@ _LIKENESS: Final = 0.7
 """Of the letters of two names, as `difflib` counts them."""
 
 
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is most like another; one of the same letters before any other."""
+    near = difflib.get_close_matches(name, list(known), n=9, cutoff=_LIKENESS)
+    return min(near, key=lambda each: sorted(each) != sorted(name), default=None)
+
+
 def unknown_name(name: str, owner: str, known: Iterable[str]) -> str:
     """The text of the error for a name that a module or a class here does not have.
 
@@ -75,8 +81,8 @@ def unknown_name(name: str, owner: str, known: Iterable[str]) -> str:
     if name.startswith("_"):  # whoever probes for a protocol wants no advice
         return f"{owner} has no {name!r}"
     public = [each for each in known if not each.startswith("_")]
-    near = difflib.get_close_matches(parts[-1], public, n=1, cutoff=_LIKENESS)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    near = nearest(parts[-1], public)
+    hint = f"; did you mean {near!r}?" if near else ""
     return (
         f"{owner} has no {name!r}{hint}{' ' if hint else '; '}pypto_cast covers cast and the "
         f"operations of kernels, with what a kernel needs for them; others are in {UPSTREAM}"

@@ -111,17 +111,19 @@ def arange(*bounds: Number) -> Tensor:
     Raises:
         TypeError: another number of bounds, or no numbers.
         ValueError: a step of 0, or no element.
-        OverflowError: a bound beyond INT32.
+        OverflowError: a bound beyond INT32 or FP32.
     """
     if not 1 <= len(bounds) <= 3 or not all(
         isinstance(b, (int, float, KernelNumber)) for b in bounds
     ):
         raise TypeError(f"arange takes (stop), (start, stop) or (start, stop, step), not {bounds}")
     bounds = tuple(b if isinstance(b, float) else int(b) for b in bounds)
-    if not all(map(math.isfinite, bounds)):
+    if not all(math.isfinite(b) for b in bounds if isinstance(b, float)):
         raise ValueError(f"arange takes finite bounds, not {bounds}")
     start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
     dtype = DataType.DT_FP32 if any(isinstance(b, float) for b in bounds) else DataType.DT_INT32
+    for bound in (start, stop, step):
+        filling("arange", bound, dtype)
     if math.fabs(step) < _LEAST_STEP:
         raise ValueError(f"arange: the step {step} is 0, or counts as it")
     length = math.ceil((stop - start) / step)
@@ -130,8 +132,6 @@ def arange(*bounds: Number) -> Tensor:
     shape = _size("arange", [length])
     tile = tile_of("arange", shape)
     extent = length if tile is None else tile[0]
-    for bound in (start, stop, step):
-        filling("arange", bound, dtype)
     from simulator.arithmetic.indexed.by_place import spaced  # loaded when first used
 
     fmt = dtype.number_format

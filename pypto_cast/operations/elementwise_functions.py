@@ -209,7 +209,8 @@ def exp(input: Tensor, precision_type: object = None) -> Tensor:
 )
 def expand_exp_dif(input: Tensor, other: Tensor) -> Tensor:
     """e to the power of the difference, which is rounded first: of FP16 to FP16."""
-    return elementwise("expand_exp_dif", input, other)
+    name = "expand_exp_dif"
+    return elementwise(name, check_operand(name, input), check_operand(name, other))
 
 
 @_float(opcodes={"T": "SQRT"}, example="pypto.sqrt(pypto.abs(y))", is_method=True)
@@ -415,8 +416,8 @@ def floor_div(input: Tensor, other: Tensor | Number) -> Tensor:
     Raises:
         ValueError: a divisor 0 of integers.
     """
-    x, y = _two("floor_div", input, other, number)
-    assert isinstance(x, Tensor)
+    x = check_operand("floor_div", input)
+    _, y = _two("floor_div", x, other, number)
     if x.dtype is DataType.DT_INT32:
         return elementwise("floor_div", x, y)
     if x.dtype is DataType.DT_FP16:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -12,6 +11,7 @@ import numpy as np
 from pypto_cast.call_sites import silenced
 from pypto_cast.cast.api import cast
 from pypto_cast.dtypes.data_types import DataType
+from pypto_cast.missing_names import nearest
 from pypto_cast.operations.operation_rows import ROWS, OperationRow
 from pypto_cast.options.context import defaults, options
 from pypto_cast.options.releases import RELEASES
@@ -51,8 +51,8 @@ def operation_report(name: str) -> Report:
         ValueError: no such operation; names the nearest.
     """
     if name not in ROWS:
-        near = difflib.get_close_matches(name, [*ROWS, cast.__name__], n=1)
-        hint = f", did you mean {near[0]!r}?" if near else ";"
+        near = nearest(name, (*ROWS, cast.__name__))
+        hint = f", did you mean {near!r}?" if near else ";"
         raise ValueError(f"there is no operation {name!r}{hint} `pypto-cast operations` lists them")
     row = ROWS[name]
     arithmetic = [OPERATIONS[each] for each in row.parts or (name,) if each in OPERATIONS]

@@ -100,6 +100,8 @@ def topk(
     if dim is not None and axis_of("topk", dim, x.dim) != axis:
         raise ValueError(f"topk takes the last dimension, not {dim}")
     shape = tuple(map(int, x.shape))
+    if not hasattr(k, "__index__"):
+        raise TypeError(f"topk takes an int as k, not {k!r}")
     count = operator.index(k)
     if not 1 <= count <= shape[-1]:
         raise ValueError(f"topk: k is 1 to {shape[-1]}, the length of a row, not {k}")
