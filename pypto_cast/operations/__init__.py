@@ -40,7 +40,7 @@ globals().update(
     {name: recorded(name, naming(name, supposable(ROWS[name].function))) for name in __all__}
 )
 register_methods(
-    {name: globals()[name] for name in __all__},
+    {name: globals()[name] for name in __all__} | {"one_element": creation.one_element},
     methods=[name for name in __all__ if ROWS[name].is_method],
     without=NO_METHOD_HAS,
 )

@@ -18,12 +18,21 @@ from pypto_cast.tensors.indexing import ints
 from pypto_cast.tensors.operators import ElementLike, Number
 from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.tensors.undecided import KernelNumber
-from simulator.numbers.formats import BF16, FP32
+from simulator.numbers.formats import BF16, FP32, INT32
 from tiling.grid import Shape
 from tiling.plan import check_shape
 from tiling.ub import ElementBits
 
 _LEAST_STEP: Final = 1e-8
+
+
+def one_element(value: object, dim: int) -> Tensor:
+    """An INT32 number in so many dimensions, as an assignment to an element writes it."""
+    if isinstance(value, bool) or not isinstance(value, int | KernelNumber):
+        raise TypeError(f"a single element is assigned an int, not {value!r}")
+    number = filling("an assigned element", value, DataType.DT_INT32).enclosure(INT32)
+    shape = (1,) * dim
+    return Tensor._from_result(shape, DataType.DT_INT32, data=number.reshape(shape))
 
 
 @recording.replayable
