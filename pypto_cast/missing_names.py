@@ -18,9 +18,9 @@ _MANY_DEVICES: Final = "memory shared by several devices, and one is simulated h
 _ON_950: Final = "of the 950 alone, and is not built here"
 _EXPERIMENTAL: Final = "in pypto.experimental, here too"
 _LOGS: Final = "of upstream's own log; warnings and errors here are Python's"
-_PAIRS: Final = (
-    "an instruction on pairs of a number and the bits of an index, which no page of upstream's "
-    "documents and whose results depend on the tile; argsort and topk are here"
+_OVERRUN: Final = (
+    "a tile operation that copies twice the elements of its result (tileop/vector/sort.h), over "
+    "other tensors in UB; sort32, argsort and topk are here"
 )
 _SECOND_LANGUAGE: Final = "upstream's second language, of the 950 alone"
 
@@ -51,7 +51,7 @@ _OUT_OF_REACH: Final[Mapping[str, tuple[str, ...]]] = {
         *("log_error", "log_event", "log_fatal", "log_info", "log_warn", "logging"),
         *("raise_error", "set_log_level", "value_error"),
     ),
-    _PAIRS: ("mrgsort", "sort32"),
+    _OVERRUN: ("mrgsort",),
     _SECOND_LANGUAGE: ("pypto_pro",),
 }
 """Names of upstream's by the reason."""
