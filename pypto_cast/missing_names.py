@@ -55,7 +55,7 @@ _OUT_OF_REACH: Final[Mapping[str, tuple[str, ...]]] = {
     _SECOND_LANGUAGE: ("pypto_pro",),
 }
 """Names of upstream's by the reason."""
-_REASONS: Final = {name: why for why, names in _OUT_OF_REACH.items() for name in names}
+REASONS: Final = {name: why for why, names in _OUT_OF_REACH.items() for name in names}
 _LIKENESS: Final = 0.7
 """Of the letters of two names, as `difflib` counts them."""
 
@@ -76,8 +76,8 @@ def unknown_name(name: str, owner: str, known: Iterable[str]) -> str:
     """
     parts = name.split(".")
     for part in parts:
-        if part in _REASONS:
-            return f"{owner} has no {name!r}: upstream's {part} is {_REASONS[part]}; see {UPSTREAM}"
+        if part in REASONS:
+            return f"{owner} has no {name!r}: upstream's {part} is {REASONS[part]}; see {UPSTREAM}"
     if name.startswith("_"):  # whoever probes for a protocol wants no advice
         return f"{owner} has no {name!r}"
     public = [each for each in known if not each.startswith("_")]

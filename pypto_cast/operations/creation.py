@@ -1,4 +1,8 @@
-"""Tensors made of numbers: full, zeros, ones, arange."""
+"""Tensors made of numbers: full, zeros, ones, arange.
+
+Sources: upstream pypto, python/pypto/op/creation.py and
+framework/src/interface/operation/vector/{tensor_transformation,indexing}.cpp.
+"""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ framework/src/interface/operation/vector; paths below are under framework/src/in
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
@@ -166,6 +167,15 @@ class OperationRow:
         rows = [OPERATIONS[each] for each in self.parts or (self.name,) if each in OPERATIONS]
         is_chosen = self.assumes or any(row.assumes for row in rows)
         return Standing.CHOSEN if is_chosen else Standing.DOCUMENTED
+
+    @property
+    def origin(self) -> str:
+        """Its source: its own, that of the operation that it is like, or that of its module."""
+        if self.source or self.parts or self.name in OPERATIONS:
+            return self.source
+        text = inspect.getdoc(inspect.getmodule(self.function)) or ""
+        named = " ".join(text.partition("Source")[2].split()).removeprefix("s").removeprefix(": ")
+        return ROWS[self.like].origin if self.like else named
 
     def result_dtype(self, dtype: DataType) -> DataType:
         """The dtype of a primitive's result."""
