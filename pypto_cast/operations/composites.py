@@ -126,9 +126,12 @@ def trunc(input: Tensor) -> Tensor:
     return _integral("trunc", input)
 
 
-@_integral_row(
-    opcodes={"T": "ROUND"}, implied_scalar=1.0, least_dims={"0.2.0": 2}
-)  # vector/math.cpp
+@_integral_row(  # vector/math.cpp
+    opcodes={"T": "ROUND", "TS": "ROUND"},
+    implied_scalar=1.0,
+    scalar_of=lambda decimals: _powers_of_ten(int(decimals))[0],
+    least_dims={"0.2.0": 2},
+)
 def round(input: Tensor, decimals: int = 0) -> Tensor:
     """The nearest multiple of 10**-decimals, ties to even.
 

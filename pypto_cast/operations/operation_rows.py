@@ -90,6 +90,7 @@ class OperationRow:
         composed_by: releases whose compiler composes it of the tile opcodes of its parts here.
         composed_with_numbers: those that do so where an operand is a number.
         implied_scalar: the number that this opcode takes, where no operand is one.
+        scalar_of: gives the number that it takes for an argument, of FP32 alone.
         instruction, source, fidelity, assumes: of one that has neither parts nor a row in
             `OPERATIONS`: the instructions, public texts, how much is known of its bits, and the
             assumptions they rest on. Of another, `fidelity` where less is known than of its parts.
@@ -122,6 +123,7 @@ class OperationRow:
     composed_by: tuple[ReleaseName, ...] = ()
     composed_with_numbers: tuple[ReleaseName, ...] = ()
     implied_scalar: float | None = None
+    scalar_of: Callable[[float], float] | None = None
     instruction: str = ""
     source: str = ""
     fidelity: Fidelity = Fidelity.EXACT
