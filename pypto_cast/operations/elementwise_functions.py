@@ -28,7 +28,7 @@ from pypto_cast.operations.lowering import (
     operand_values,
     result_tensor,
 )
-from pypto_cast.operations.movement import reshape
+from pypto_cast.operations.movement import expand_clone, reshape
 from pypto_cast.operations.operation_rows import (
     ADDED,
     BF16_IN_FP32,
@@ -537,6 +537,9 @@ def prelu(self: Tensor, weight: Tensor) -> Tensor:
         )
     if x.dim > 1:
         slopes = reshape(slopes, [1, length] + [1] * (x.dim - 2))
+    for axis in range(2, x.dim):  # one at once, as release 0.2.0 repeats; the first one below
+        wider = [*slopes.shape[:axis], int(x.shape[axis]), *slopes.shape[axis + 1 :]]
+        slopes = expand_clone(slopes, wider)
     comparison = "gt" if x.dim == 2 else "ge"
     return _steps("prelu", partial(_leaking, comparison=comparison), x, slopes)
 
