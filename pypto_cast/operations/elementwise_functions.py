@@ -532,14 +532,11 @@ def prelu(self: Tensor, weight: Tensor) -> Tensor:
     check_alike("prelu", x.dtype, slopes)
     length = 1 if x.dim == 1 else int(x.shape[1])
     if list(map(int, slopes.shape)) != [length]:
-        raise ShapeError(
-            f"prelu: {list(x.shape)} needs a weight of shape [{length}], not {list(slopes.shape)}"
-        )
+        raise ShapeError(f"prelu: {x.shape} needs a weight of shape [{length}], not {slopes.shape}")
     if x.dim > 1:
         slopes = reshape(slopes, [1, length] + [1] * (x.dim - 2))
-    for axis in range(2, x.dim):  # one at once, as release 0.2.0 repeats; the first one below
-        wider = [*slopes.shape[:axis], int(x.shape[axis]), *slopes.shape[axis + 1 :]]
-        slopes = expand_clone(slopes, wider)
+    for k in range(3, x.dim + 1):  # one axis at once, as release 0.2.0 repeats; the first one below
+        slopes = expand_clone(slopes, [1, length, *x.shape[2:k], *[1] * (x.dim - k)])
     comparison = "gt" if x.dim == 2 else "ge"
     return _steps("prelu", partial(_leaking, comparison=comparison), x, slopes)
 
