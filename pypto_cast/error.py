@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import enum
 import functools
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar, cast
 
@@ -162,6 +163,22 @@ def error_of(family: type[_Error], kind: type[Exception], text: str) -> _Error:
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def naming(name: str, operation: _Function) -> _Function:
+    """An operation whose errors name it, those of its parts too."""
+
+    @functools.wraps(operation)
+    def call(*arguments: Any, **named: Any) -> Any:
+        try:
+            return operation(*arguments, **named)
+        except Exception as error:
+            text = error.args[0] if error.args else None
+            if isinstance(text, str) and not re.search(rf"\b{re.escape(name)}\b", text):
+                error.args = (f"{name}: {text}", *error.args[1:])
+            raise
+
+    return cast(_Function, call)
 
 
 def _catch_and_wrap_error(operation_name: str) -> Callable[[_Function], _Function]:

@@ -18,9 +18,9 @@ _MANY_DEVICES: Final = "memory shared by several devices, and one is simulated h
 _ON_950: Final = "of the 950 alone, and is not built here"
 _EXPERIMENTAL: Final = "in pypto.experimental, here too"
 _LOGS: Final = "of upstream's own log; warnings and errors here are Python's"
-_PAIRS: Final = (
-    "an instruction on pairs of a number and the bits of an index, which no page of upstream's "
-    "documents and whose results depend on the tile; argsort and topk are here"
+_OVERRUN: Final = (
+    "a tile operation that copies twice the elements of its result (tileop/vector/sort.h), over "
+    "other tensors in UB; sort32, argsort and topk are here"
 )
 _SECOND_LANGUAGE: Final = "upstream's second language, of the 950 alone"
 
@@ -51,13 +51,19 @@ _OUT_OF_REACH: Final[Mapping[str, tuple[str, ...]]] = {
         *("log_error", "log_event", "log_fatal", "log_info", "log_warn", "logging"),
         *("raise_error", "set_log_level", "value_error"),
     ),
-    _PAIRS: ("mrgsort", "sort32"),
+    _OVERRUN: ("mrgsort",),
     _SECOND_LANGUAGE: ("pypto_pro",),
 }
 """Names of upstream's by the reason."""
-_REASONS: Final = {name: why for why, names in _OUT_OF_REACH.items() for name in names}
+REASONS: Final = {name: why for why, names in _OUT_OF_REACH.items() for name in names}
 _LIKENESS: Final = 0.7
 """Of the letters of two names, as `difflib` counts them."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is most like another; one of the same letters before any other."""
+    near = difflib.get_close_matches(name, list(known), n=9, cutoff=_LIKENESS)
+    return min(near, key=lambda each: sorted(each) != sorted(name), default=None)
 
 
 def unknown_name(name: str, owner: str, known: Iterable[str]) -> str:
@@ -70,13 +76,13 @@ def unknown_name(name: str, owner: str, known: Iterable[str]) -> str:
     """
     parts = name.split(".")
     for part in parts:
-        if part in _REASONS:
-            return f"{owner} has no {name!r}: upstream's {part} is {_REASONS[part]}; see {UPSTREAM}"
+        if part in REASONS:
+            return f"{owner} has no {name!r}: upstream's {part} is {REASONS[part]}; see {UPSTREAM}"
     if name.startswith("_"):  # whoever probes for a protocol wants no advice
         return f"{owner} has no {name!r}"
     public = [each for each in known if not each.startswith("_")]
-    near = difflib.get_close_matches(parts[-1], public, n=1, cutoff=_LIKENESS)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    near = nearest(parts[-1], public)
+    hint = f"; did you mean {near!r}?" if near else ""
     return (
         f"{owner} has no {name!r}{hint}{' ' if hint else '; '}pypto_cast covers cast and the "
         f"operations of kernels, with what a kernel needs for them; others are in {UPSTREAM}"

@@ -70,6 +70,7 @@ _OTHER: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "scatter": ("put_along_axis", "scatter"),
         "sigmoid": ("", "sigmoid"),
         "softmax": ("", "softmax"),
+        "sort32": ("", ""),
         "sub": ("subtract", "sub"),
         "topk": ("", "topk"),
         "transpose": ("swapaxes", "transpose"),

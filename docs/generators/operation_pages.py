@@ -267,7 +267,8 @@ def _of_row(row: OperationRow) -> Iterator[tuple[str, str]]:
         yield "assumes", ", ".join(sorted(map(str, row.assumes)))
     if row.instruction:
         yield "instruction", row.instruction
-        yield "source", row.source
+    if row.origin:
+        yield "source", row.origin
 
 
 def _plain(line: str) -> str:

@@ -23,7 +23,7 @@ _BESIDE_THE_TABLE: Final = MappingProxyType(
     }
 )
 """Operations without a row, each with a remark."""
-_NOT_DOCUMENTED: Final = frozenset({"copysign", "greater"})
+_NOT_DOCUMENTED: Final = frozenset({"copysign", "greater", "sort32"})
 """Rows without a page of upstream's."""
 
 

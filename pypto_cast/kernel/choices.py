@@ -241,6 +241,8 @@ def _resting_on(output: OutputCertainty, bits: int) -> OutputCertainty:
     return dataclasses.replace(output, choices=np.broadcast_to(np.uint32(bits), output.shape))
 
 
+_SPARSE: Final = 64
+"""Of so many elements one in a place of its own takes as long as all of them in order."""
 _PIECE_ELEMS: Final = 1 << 15
 """Elements of outputs that are compared together, in the cache."""
 
@@ -390,13 +392,19 @@ def _choices_of(output: OutputCertainty, other: OutputCertainty, in_force: int) 
 
 
 def _widened(found: ChoiceBits, rests: npt.NDArray[np.uint16], rows: Bools | None) -> ChoiceBits:
-    """Bits of few elements in an array of zeros: four at a time show whether there are any."""
+    """Bits in an array of zeros: four elements at a time show whether there are any.
+
+    Where few have some, most of the array is never touched.
+    """
     columns = rests.shape[-1]
     every, whole = rests.reshape(-1, columns), found.reshape(-1, columns)
     runs = [slice(0, len(every))] if rows is None or rows.all() else map(_one, np.flatnonzero(rows))
     for run in runs:
         flat, to = every[run].reshape(-1), whole[run].reshape(-1)
         at = np.flatnonzero(flat[: flat.size // 4 * 4].view(np.uint64) != 0)
+        if at.size > flat.size // _SPARSE:
+            np.copyto(to, flat)
+            continue
         at = (4 * at[:, np.newaxis] + np.arange(4)).reshape(-1)
         at = np.append(at, np.arange(flat.size // 4 * 4, flat.size))
         to[at] = flat[at]

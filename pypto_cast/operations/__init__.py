@@ -6,6 +6,7 @@ generated stub beside this file.
 
 from typing import Final
 
+from pypto_cast.error import naming
 from pypto_cast.operations import (
     composites,
     creation,
@@ -35,9 +36,11 @@ GROUPS: Final = (
 """The modules, in the order of the reference."""
 
 __all__ = sorted(name for name, row in ROWS.items() if not row.is_experimental)
-globals().update({name: recorded(name, supposable(ROWS[name].function)) for name in __all__})
+globals().update(
+    {name: recorded(name, naming(name, supposable(ROWS[name].function))) for name in __all__}
+)
 register_methods(
-    {name: globals()[name] for name in __all__},
+    {name: globals()[name] for name in __all__} | {"one_element": creation.one_element},
     methods=[name for name in __all__ if ROWS[name].is_method],
     without=NO_METHOD_HAS,
 )

@@ -65,6 +65,7 @@ from pypto_cast.operations.indexed.sorting import argmin
 from pypto_cast.operations.indexed.sorting import argsort
 from pypto_cast.operations.indexed.sorting import cumprod
 from pypto_cast.operations.indexed.sorting import cumsum
+from pypto_cast.operations.indexed.sorting import sort32
 from pypto_cast.operations.indexed.sorting import topk
 from pypto_cast.operations.movement import clone
 from pypto_cast.operations.movement import concat
@@ -238,6 +239,7 @@ __all__ = [
     "sin",
     "sinh",
     "softmax",
+    "sort32",
     "sqrt",
     "sub",
     "sum",

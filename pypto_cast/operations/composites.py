@@ -55,7 +55,8 @@ from pypto_cast.recording import recording
 from pypto_cast.tensors.tensor import Tensor
 from simulator.arithmetic import Enclosure
 from simulator.arithmetic.operation import Array
-from simulator.numbers.formats import FloatFormat
+from simulator.numbers import float_environment
+from simulator.numbers.formats import FP32, INT32, FloatFormat
 from tiling.plan import ShapeError
 
 _integral_row = partial(
@@ -69,8 +70,6 @@ _float = partial(OperationRow, dtypes=everywhere(*FLOATS), is_method=True)
 
 _SIGN_STEPS = ((2.0**-126, (2.0**62, 2.0**62, 4.0)), (2.0**-24, (2.0**12, 2.0**12)))
 """The least magnitude of FP32 and of FP16, and the factors that make it 1 (tileop sign.h)."""
-_MAX_DECIMALS = 38
-"""Powers of ten beyond are infinite in FP32."""
 
 
 def in_fp32(x: Tensor, compute: Callable[[Tensor], Tensor]) -> Tensor:
@@ -93,6 +92,13 @@ def _ones(like: Tensor) -> Tensor:
 def filled(like: Tensor, value: float) -> Tensor:
     """An FP32 tensor of the shape of another, full of one number."""
     return full(like.shape, value, DataType.DT_FP32, valid_shape=like.valid_shape)
+
+
+def _powers_of_ten(decimals: int) -> tuple[float, float]:
+    """A power in FP32, which is infinite beyond 38, and its reciprocal there."""
+    with float_environment.quiet():
+        power = FP32.dtype.type(10.0 ** min(decimals, 39))
+        return float(power), float(1 / power)
 
 
 def _integral(name: str, input: Tensor) -> Tensor:
@@ -120,9 +126,12 @@ def trunc(input: Tensor) -> Tensor:
     return _integral("trunc", input)
 
 
-@_integral_row(
-    opcodes={"T": "ROUND"}, implied_scalar=1.0, least_dims={"0.2.0": 2}
-)  # vector/math.cpp
+@_integral_row(  # vector/math.cpp
+    opcodes={"T": "ROUND", "TS": "ROUND"},
+    implied_scalar=1.0,
+    scalar_of=lambda decimals: _powers_of_ten(int(decimals))[0],
+    least_dims={"0.2.0": 2},
+)
 def round(input: Tensor, decimals: int = 0) -> Tensor:
     """The nearest multiple of 10**-decimals, ties to even.
 
@@ -135,19 +144,22 @@ def round(input: Tensor, decimals: int = 0) -> Tensor:
 
     Raises:
         TypeError: decimals that are no int.
+        OverflowError: decimals beyond INT32.
     """
     x = check_operand("round", input)
     if not isinstance(decimals, int):
         raise TypeError(f"round: decimals must be an int, not {decimals!r}")
+    if not INT32.min <= decimals <= INT32.max:
+        raise OverflowError(f"round: decimals is an INT32, not {decimals}")
     is_integer = not isinstance(x.dtype.format, FloatFormat)
     is_copied = is_integer and decimals > 0 and not is_cast_inside("round", x.dtype)
     if decimals == 0 or is_copied:
         return _integral("round", x)
-    power = 10.0**decimals if decimals <= _MAX_DECIMALS else float("inf")
+    power, inverse = _powers_of_ten(decimals)
     scaled = elementwise("round", mul(cast(x, DataType.DT_FP32), power))
     if x.dtype is DataType.DT_FP32:
         return elementwise("div", scaled, Constant(power))
-    return cast(mul(scaled, 1.0 / power), x.dtype, CastMode.CAST_RINT, SaturationMode.ON)
+    return cast(mul(scaled, inverse), x.dtype, CastMode.CAST_RINT, SaturationMode.ON)
 
 
 @_float(

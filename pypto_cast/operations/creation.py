@@ -1,4 +1,8 @@
-"""Tensors made of numbers: full, zeros, ones, arange."""
+"""Tensors made of numbers: full, zeros, ones, arange.
+
+Sources: upstream pypto, python/pypto/op/creation.py and
+framework/src/interface/operation/vector/{tensor_transformation,indexing}.cpp.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +22,21 @@ from pypto_cast.tensors.indexing import ints
 from pypto_cast.tensors.operators import ElementLike, Number
 from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.tensors.undecided import KernelNumber
-from simulator.numbers.formats import BF16, FP32
+from simulator.numbers.formats import BF16, FP32, INT32
 from tiling.grid import Shape
 from tiling.plan import check_shape
 from tiling.ub import ElementBits
 
 _LEAST_STEP: Final = 1e-8
+
+
+def one_element(value: object, dim: int) -> Tensor:
+    """An INT32 number in so many dimensions, as an assignment to an element writes it."""
+    if isinstance(value, bool) or not isinstance(value, int | KernelNumber):
+        raise TypeError(f"a single element is assigned an int, not {value!r}")
+    number = filling("an assigned element", value, DataType.DT_INT32).enclosure(INT32)
+    shape = (1,) * dim
+    return Tensor._from_result(shape, DataType.DT_INT32, data=number.reshape(shape))
 
 
 @recording.replayable
@@ -111,17 +124,19 @@ def arange(*bounds: Number) -> Tensor:
     Raises:
         TypeError: another number of bounds, or no numbers.
         ValueError: a step of 0, or no element.
-        OverflowError: a bound beyond INT32.
+        OverflowError: a bound beyond INT32 or FP32.
     """
     if not 1 <= len(bounds) <= 3 or not all(
         isinstance(b, (int, float, KernelNumber)) for b in bounds
     ):
         raise TypeError(f"arange takes (stop), (start, stop) or (start, stop, step), not {bounds}")
     bounds = tuple(b if isinstance(b, float) else int(b) for b in bounds)
-    if not all(map(math.isfinite, bounds)):
+    if not all(math.isfinite(b) for b in bounds if isinstance(b, float)):
         raise ValueError(f"arange takes finite bounds, not {bounds}")
     start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
     dtype = DataType.DT_FP32 if any(isinstance(b, float) for b in bounds) else DataType.DT_INT32
+    for bound in (start, stop, step):
+        filling("arange", bound, dtype)
     if math.fabs(step) < _LEAST_STEP:
         raise ValueError(f"arange: the step {step} is 0, or counts as it")
     length = math.ceil((stop - start) / step)
@@ -130,8 +145,6 @@ def arange(*bounds: Number) -> Tensor:
     shape = _size("arange", [length])
     tile = tile_of("arange", shape)
     extent = length if tile is None else tile[0]
-    for bound in (start, stop, step):
-        filling("arange", bound, dtype)
     from simulator.arithmetic.indexed.by_place import spaced  # loaded when first used
 
     fmt = dtype.number_format

@@ -28,7 +28,7 @@ from pypto_cast.operations.lowering import (
     operand_values,
     result_tensor,
 )
-from pypto_cast.operations.movement import reshape
+from pypto_cast.operations.movement import expand_clone, reshape
 from pypto_cast.operations.operation_rows import (
     ADDED,
     BF16_IN_FP32,
@@ -209,7 +209,8 @@ def exp(input: Tensor, precision_type: object = None) -> Tensor:
 )
 def expand_exp_dif(input: Tensor, other: Tensor) -> Tensor:
     """e to the power of the difference, which is rounded first: of FP16 to FP16."""
-    return elementwise("expand_exp_dif", input, other)
+    name = "expand_exp_dif"
+    return elementwise(name, check_operand(name, input), check_operand(name, other))
 
 
 @_float(opcodes={"T": "SQRT"}, example="pypto.sqrt(pypto.abs(y))", is_method=True)
@@ -415,8 +416,8 @@ def floor_div(input: Tensor, other: Tensor | Number) -> Tensor:
     Raises:
         ValueError: a divisor 0 of integers.
     """
-    x, y = _two("floor_div", input, other, number)
-    assert isinstance(x, Tensor)
+    x = check_operand("floor_div", input)
+    _, y = _two("floor_div", x, other, number)
     if x.dtype is DataType.DT_INT32:
         return elementwise("floor_div", x, y)
     if x.dtype is DataType.DT_FP16:
@@ -531,11 +532,11 @@ def prelu(self: Tensor, weight: Tensor) -> Tensor:
     check_alike("prelu", x.dtype, slopes)
     length = 1 if x.dim == 1 else int(x.shape[1])
     if list(map(int, slopes.shape)) != [length]:
-        raise ShapeError(
-            f"prelu: {list(x.shape)} needs a weight of shape [{length}], not {list(slopes.shape)}"
-        )
+        raise ShapeError(f"prelu: {x.shape} needs a weight of shape [{length}], not {slopes.shape}")
     if x.dim > 1:
         slopes = reshape(slopes, [1, length] + [1] * (x.dim - 2))
+    for k in range(3, x.dim + 1):  # one axis at once, as release 0.2.0 repeats; the first one below
+        slopes = expand_clone(slopes, [1, length, *x.shape[2:k], *[1] * (x.dim - k)])
     comparison = "gt" if x.dim == 2 else "ge"
     return _steps("prelu", partial(_leaking, comparison=comparison), x, slopes)
 

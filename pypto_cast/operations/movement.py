@@ -1,6 +1,7 @@
 """Operations that move elements: the same bits and intervals elsewhere.
 
-A hidden FP32 value ends here: what is moved is the 16-bit tensor.
+A hidden FP32 value ends here: what is moved is the 16-bit tensor. Sources: upstream pypto,
+framework/src/interface/operation/vector/{tensor_transformation,permute,unary}.cpp.
 """
 
 from __future__ import annotations
@@ -49,7 +50,6 @@ _SMALL_FLOATS: Final = (
 )
 _Array = npt.NDArray[Any]
 _SWAPPED_IN_4D: Final = ((0, 2), (1, 2), (1, 3), (2, 3))
-_NOT_JOINED: Final = (DataType.DT_BOOL, DataType.DT_INT4)
 
 
 @recording.replayable
@@ -354,7 +354,7 @@ def concat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
         raise TypeError(f"concat takes a list of tensors, not {tensors!r}")
     first = check_tensor("concat", tensors[0])
     axis = axis_of("concat", dim, first.dim)
-    if first.dtype in _NOT_JOINED:
+    if first.dtype in (DataType.DT_BOOL, DataType.DT_INT4):
         raise TypeError(f"concat takes no {first.dtype}")
     for x in tensors:
         if check_tensor("concat", x).dtype is not first.dtype:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ import numpy as np
 from pypto_cast.call_sites import silenced
 from pypto_cast.cast.api import cast
 from pypto_cast.dtypes.data_types import DataType
+from pypto_cast.missing_names import REASONS, nearest
 from pypto_cast.operations.operation_rows import ROWS, OperationRow
 from pypto_cast.options.context import defaults, options
 from pypto_cast.options.releases import RELEASES
@@ -25,6 +26,8 @@ _OPERANDS: Final = (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0)
 _OF_AXES: Final = ("dim", "diagonal")
 """Parameters of operations that are not elementwise."""
 _TILE: Final = 8
+_LINK: Final = re.compile(r"\[([^]]*)\]\([^)]*\)")
+"""A link of Markdown, of which a terminal shows the text."""
 
 
 def operations_report() -> Report:
@@ -51,11 +54,14 @@ def operation_report(name: str) -> Report:
         ValueError: no such operation; names the nearest.
     """
     if name not in ROWS:
-        near = difflib.get_close_matches(name, [*ROWS, cast.__name__], n=1)
-        hint = f", did you mean {near[0]!r}?" if near else ";"
+        near, reason = nearest(name, (*ROWS, cast.__name__)), REASONS.get(name)
+        hint = f", did you mean {near!r}?" if near else ";"
+        if reason is not None:
+            raise ValueError(f"operation {name!r} is not here: upstream's is {reason}")
         raise ValueError(f"there is no operation {name!r}{hint} `pypto-cast operations` lists them")
     row = ROWS[name]
-    arithmetic = [OPERATIONS[each] for each in row.parts or (name,) if each in OPERATIONS]
+    parts = row.parts or (row.name, row.like)
+    arithmetic = [OPERATIONS[each] for each in parts if each in OPERATIONS]
     dtypes = [
         (family, release, _listed(each.name for each in _taken(row, listed, release)))
         for family, listed in row.dtypes.items()
@@ -66,14 +72,14 @@ def operation_report(name: str) -> Report:
         for each in arithmetic
     ]
     known = row.weakest.value
-    told_fidelity = ": ".join(filter(None, (known, row.remark)))
+    told_fidelity = ": ".join(filter(None, (known, _LINK.sub(r"\1", row.remark))))
     special = _special_values(row)
     told = ", ".join(f"{operand}: {result}" for operand, result in special.items())
     facts = (
         Fact(key="name", value=name, label="operation"),
         Fact(key="fidelity", value=Words(value=known, text=told_fidelity), label="fidelity"),
         Fact(key="standing", value=row.standing.value, label="standing"),
-        Fact(key="source", value=row.source, label="source" if row.source else None),
+        Fact(key="source", value=row.origin, label="source" if row.origin else None),
         Fact(key="special_values", value=Words(value=special, text=told), label="special values"),
     )
     return Report(

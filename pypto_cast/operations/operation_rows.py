@@ -10,6 +10,7 @@ framework/src/interface/operation/vector; paths below are under framework/src/in
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
@@ -89,6 +90,7 @@ class OperationRow:
         composed_by: releases whose compiler composes it of the tile opcodes of its parts here.
         composed_with_numbers: those that do so where an operand is a number.
         implied_scalar: the number that this opcode takes, where no operand is one.
+        scalar_of: gives the number that it takes for an argument, of FP32 alone.
         instruction, source, fidelity, assumes: of one that has neither parts nor a row in
             `OPERATIONS`: the instructions, public texts, how much is known of its bits, and the
             assumptions they rest on. Of another, `fidelity` where less is known than of its parts.
@@ -121,6 +123,7 @@ class OperationRow:
     composed_by: tuple[ReleaseName, ...] = ()
     composed_with_numbers: tuple[ReleaseName, ...] = ()
     implied_scalar: float | None = None
+    scalar_of: Callable[[float], float] | None = None
     instruction: str = ""
     source: str = ""
     fidelity: Fidelity = Fidelity.EXACT
@@ -166,6 +169,15 @@ class OperationRow:
         rows = [OPERATIONS[each] for each in self.parts or (self.name,) if each in OPERATIONS]
         is_chosen = self.assumes or any(row.assumes for row in rows)
         return Standing.CHOSEN if is_chosen else Standing.DOCUMENTED
+
+    @property
+    def origin(self) -> str:
+        """Its source: its own, that of the operation that it is like, or that of its module."""
+        if self.source or self.parts or self.name in OPERATIONS:
+            return self.source
+        text = inspect.getdoc(inspect.getmodule(self.function)) or ""
+        named = " ".join(text.partition("Source")[2].split()).removeprefix("s").removeprefix(": ")
+        return ROWS[self.like].origin if self.like else named
 
     def result_dtype(self, dtype: DataType) -> DataType:
         """The dtype of a primitive's result."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import sys
+import reprlib
 from dataclasses import dataclass
 from typing import Any, Final, TypeGuard
 
@@ -23,8 +23,8 @@ from simulator.numbers import float_environment
 from simulator.numbers.formats import FP32, FloatFormat, Format, IntFormat
 
 _NUMBERS: Final = (int, float, KernelNumber)
-_MOST: Final = sys.float_info.max
-"""The largest number beside floats; a longer int is none of Python's floats."""
+_BEYOND_FP32: Final = (2.0 - 2.0**-24) * 2.0**127
+"""The least number that FP32 rounds to infinity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,10 @@ def _in_format(number: Any, fmt: Format) -> Array:
         return np.array(number, np.float64).astype(FP32.dtype).astype(fmt.dtype)
 
 
+def _shown(given: object) -> str:
+    return f"{reprlib.repr(given)} ({type(given).__name__})"
+
+
 def is_element(given: object) -> TypeGuard[ElementLike]:
     """True for an `Element`."""
     return isinstance(getattr(given, "dtype", None), DataType) and hasattr(given, "value")
@@ -95,13 +99,11 @@ def number(name: str, given: object, dtype: DataType) -> Constant:
 
     Raises:
         TypeError: no int or float, or a float beside integers.
-        OverflowError: an int that the dtype does not hold.
+        OverflowError: an int that the dtype does not hold, or a finite number beyond FP32.
     """
     _warn_of_kernel_number(name, given)
     if not isinstance(given, _NUMBERS):
-        raise TypeError(
-            f"{name} takes tensors and Python numbers, not {given!r} ({type(given).__name__})"
-        )
+        raise TypeError(f"{name} takes tensors and Python numbers, not {_shown(given)}")
     if isinstance(given, float) and not isinstance(dtype.format, FloatFormat):
         raise TypeError(
             f"{name}: the float {given} beside a tensor of {dtype}; upstream takes an int there, "
@@ -121,13 +123,12 @@ def filling(name: str, given: object, dtype: DataType) -> Constant:
 
     Raises:
         TypeError: no int, float or Element.
-        OverflowError: beyond an integer dtype.
+        OverflowError: beyond an integer dtype, or finite and beyond FP32.
     """
     value = given.value if is_element(given) else given
     if not isinstance(value, _NUMBERS):
         raise TypeError(
-            f"{name} takes tensors, Python numbers and pypto.Element, not {given!r} "
-            f"({type(given).__name__})"
+            f"{name} takes tensors, Python numbers and pypto.Element, not {_shown(given)}"
         )
     if not isinstance(dtype.format, FloatFormat):
         if not math.isfinite(value_of(value)):
@@ -145,7 +146,7 @@ def integer(name: str, given: object, dtype: DataType) -> Constant:
     """
     _warn_of_kernel_number(name, given)
     if not isinstance(given, (int, KernelNumber)):
-        raise TypeError(f"{name} takes tensors and ints, not {given!r} ({type(given).__name__})")
+        raise TypeError(f"{name} takes tensors and ints, not {_shown(given)}")
     return _held(name, given, dtype)
 
 
@@ -159,8 +160,7 @@ def real(name: str, given: object, dtype: DataType) -> Constant:
         raise TypeError(f"{name}: upstream compares with floats, not ints; write {given}.0")
     if not isinstance(given, float) and not is_element(given):
         raise TypeError(
-            f"{name} compares with tensors, floats and pypto.Element, not with {given!r} "
-            f"({type(given).__name__})"
+            f"{name} compares with tensors, floats and pypto.Element, not with {_shown(given)}"
         )
     return converted(name, given, dtype)
 
@@ -180,7 +180,9 @@ def _held(name: str, value: Any, dtype: DataType) -> Constant:
         what = f"the negative number {value}" if not fmt.min and value < 0 else value
         text = f"{name}: {dtype} holds {fmt.min} to {fmt.max}, not {what}"
         raise error_of(PyptoError, OverflowError, text)
-    if isinstance(fmt, FloatFormat) and isinstance(value, int) and abs(value) > _MOST:
-        text = f"{name}: a number beside {dtype} is a float, up to {_MOST:.3g}; not of "
-        raise error_of(PyptoError, OverflowError, f"{text}{value.bit_length()} bits")
+    is_plain = isinstance(fmt, FloatFormat) and isinstance(value, int | float)
+    if is_plain and _BEYOND_FP32 <= abs(value) < math.inf:
+        what = f"an int of {value.bit_length()} bits" if isinstance(value, int) else value
+        text = f"{name}: a number beside {dtype} is passed as FP32, which does not hold {what}"
+        raise error_of(PyptoError, OverflowError, f"{text}; float('inf') is infinity")
     return Constant(value, name)

@@ -21,7 +21,7 @@ from pypto_cast.recording import recording
 from pypto_cast.tensors.operation_methods import OperationMethods
 from pypto_cast.tensors.symbolic import SymbolicScalar
 
-_FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {}
+REGISTERED: Final[dict[str, Callable[..., Any]]] = {}
 _MISCALLED: Final = (
     "upstream's method {} hands one tensor too many to its function, which then raises TypeError; "
     "call pypto.{}"
@@ -51,7 +51,7 @@ def register_methods(
         methods: the names of those that are methods.
         without: arguments that methods do not take.
     """
-    _FUNCTIONS.update(operations)
+    REGISTERED.update(operations)
     for name in methods:
         method = _method(operations[name], without)
         is_lacked = any(name in release.lacks_methods for release in RELEASES.values())
@@ -97,7 +97,7 @@ def _method(function: Callable[..., Any], without: Iterable[str]) -> Callable[..
 
 
 def _call(name: str, first: _Tensor, *operands: object, **named: object) -> _Tensor:
-    result: _Tensor = _FUNCTIONS[name](first, *operands, **named)
+    result: _Tensor = REGISTERED[name](first, *operands, **named)
     return result
 
 
@@ -222,7 +222,7 @@ class Operators(OperationMethods):
 
     def fill_(self: _Tensor, value: Number) -> _Tensor:
         """Take over one number everywhere, and return the tensor; see `pypto.full`."""
-        self.move(_FUNCTIONS["full"](self.shape, value, self.dtype))
+        self.move(REGISTERED["full"](self.shape, value, self.dtype))
         return self
 
     def greater(self: _Tensor, other: _Tensor | float) -> _Tensor:

@@ -28,7 +28,7 @@ from pypto_cast.tensors.arguments import (
     values_held,
 )
 from pypto_cast.tensors.nz_layout import matrices_in
-from pypto_cast.tensors.operators import Operators, of_some_releases
+from pypto_cast.tensors.operators import REGISTERED, Operators, of_some_releases
 from pypto_cast.tensors.storage import Storage
 from pypto_cast.tensors.symbolic import (
     DynamicShape,
@@ -451,7 +451,7 @@ class Tensor(Storage, Operators):
         return part._without(box.dropped) if box.dropped else part
 
     @recording.replayable_operation
-    def __setitem__(self, key: object, value: Tensor) -> None:
+    def __setitem__(self, key: object, value: Any) -> None:
         if indexing.is_whole(key):
             self._take_over(value)
             if value is not self and not indexing.has_ellipsis(key):
@@ -462,7 +462,17 @@ class Tensor(Storage, Operators):
             box = indexing.box_of(key, self._shape)
             whole = _of_iterations(box.extent)
             box = box if whole is box.extent else replace(box, extent=whole)
-            self._write(self._fitted(value, box), box.start)
+            is_number = len(box.dropped) == self.dim and not isinstance(value, Tensor)
+            self._write((self._number if is_number else self._fitted)(value, box), box.start)
+
+    def _number(self, value: object, box: indexing.Box) -> Tensor:
+        """A number for one INT32 element, as upstream's SetTensorData writes it."""
+        if self._dtype is not DataType.DT_INT32:
+            raise TypeError(f"single elements are assigned in DT_INT32 only, not in {self._dtype}")
+        if recording.is_for_plan():
+            recording.refuse_plan("element", "the assignment of a number to one is not planned")
+        element: Tensor = REGISTERED["one_element"](value, len(box.dropped))
+        return element
 
     def _part(self, extent: Shape, start: indexing.Start, valid: Shape) -> Tensor:
         """A part that holds data in a valid shape, wherever it starts."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Mapping
 from typing import Any, Final
@@ -18,6 +17,7 @@ from pypto_cast.dtypes.data_types import (
     check_dtype,
     numpy_dtype,
 )
+from pypto_cast.missing_names import nearest
 from pypto_cast.operations.operation_rows import ROWS
 from simulator.numbers.convert import INF_NAN, codes_of, convert, values_of
 from simulator.numbers.formats import FP64, FloatFormat, IntFormat
@@ -62,8 +62,8 @@ change; 0 and infinity are always there."""
 
 def _ends(function: str | None) -> tuple[float, ...]:
     if function is not None and function not in ROWS:
-        near = difflib.get_close_matches(function, ROWS, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        near = nearest(function, ROWS)
+        hint = f"; did you mean {near!r}?" if near else ""
         raise ValueError(f"special_values: there is no operation {function!r}{hint}")
     return _ENDS.get(function or "", ())
 

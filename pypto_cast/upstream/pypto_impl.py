@@ -36,6 +36,7 @@ class Element:
     Raises:
         TypeError: another kind of data, or no dtype.
         ValueError: infinity or NaN for an integer dtype.
+        OverflowError: an int beyond 64-bit floats, for a float dtype.
     """
 
     __slots__ = ("_dtype", "_value")
@@ -52,7 +53,12 @@ class Element:
             except (ValueError, OverflowError) as error:
                 raise ValueError(f"an Element of {dtype} cannot hold {data!r}") from error
         else:
-            self._value = float(data)
+            try:
+                self._value = float(data)
+            except OverflowError:
+                raise OverflowError(
+                    f"an Element of {dtype} holds no number of that length"
+                ) from None
 
     @property
     def dtype(self) -> DataType:

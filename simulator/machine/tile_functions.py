@@ -73,7 +73,8 @@ def evaluated(function: str, operands: Sequence[Values], fmt: Format) -> Values:
     Args:
         function: a name in `OPERATIONS`, `CHAINS` or `special_steps`, or "copysign", "isfinite",
             "expand_exp_dif" or "axpy". Special functions of floats run in FP32.
-        operands: arrays of the format's numpy dtype; a condition is BOOL.
+        operands: arrays of the format's numpy dtype; a condition is BOOL. "integral" may have a
+            power of ten besides.
         fmt: the format of the operands.
 
     Raises:
@@ -94,6 +95,8 @@ def evaluated(function: str, operands: Sequence[Values], fmt: Format) -> Values:
         return _remainder(operands)
     if function == "floor_div" and fmt in (INT8, UINT8):
         return _quotient_of_bytes(operands, fmt)
+    if function == "integral" and len(operands) > 1:
+        return _multiple(operands, fmt)
     if function not in CHAINS:
         given = [Enclosure(values=each) for each in operands]
         return arithmetic.evaluate(OPERATIONS[function], given, fmt, trust=EXACT).values
@@ -106,6 +109,16 @@ def evaluated(function: str, operands: Sequence[Values], fmt: Format) -> Values:
         values = evaluated(name, (values, *more), runs_in)
     is_wide = function in ("exp2", "expm1") and isinstance(fmt, IntFormat)
     return values if is_wide else _converted(values, runs_in, fmt)
+
+
+def _multiple(operands: Sequence[Values], fmt: Format) -> Values:
+    """The nearest multiple of 1 / power, in FP32; of other formats of 1 alone."""
+    values, power = operands
+    if power == 1:
+        return evaluated("integral", (values,), fmt)
+    if fmt is not FP32:
+        raise ValueError(f"{fmt} is rounded to integers; the number is {power}, not 1")
+    return _run("div", _run("round", _run("mul", values, power)), power)
 
 
 def _run(name: str, *operands: Values | float) -> Values:

@@ -146,7 +146,7 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
     _elements(name="RELU", function="relu", inside=("vmaxs",)),
     _elements(name="RECIPROCAL", function="reciprocal", in_place=False,
             inside=("vector_dup", "vdiv")),
-    _elements(name="ROUND", function="integral", has_scratch=True, in_place=False,
+    _scalar(name="ROUND", function="integral", has_scratch=True, in_place=False,
             inside=("vconv", "vmuls", "vector_dup", "vdiv")),
     _elements(name="CEIL", function="ceil", inside=("vconv",)),
     _elements(name="FLOOR", function="floor", inside=("vconv",)),

@@ -52,9 +52,17 @@ def test_a_release_that_lacks_it_accepts_nothing(command: Command) -> None:
 
 @pytest.mark.parametrize("name", sorted(ROWS))
 @pytest.mark.sampled(3)
-def test_every_operation_has_a_report(command: Command, name: str) -> None:
-    assert command("operations", name).code == 0
+def test_every_operation_has_a_report_with_its_source(command: Command, name: str) -> None:
+    found = command("operations", name, "--json").json
+    assert found["source"] or found["bounds"]
+    assert all(part["source"] for part in found["bounds"])
+    assert "](" not in command("operations", name).out
 
 
 def test_a_typing_error_names_the_nearest(command: Command) -> None:
     assert "did you mean 'softmax'?" in command("operations", "sofmax").error
+    assert "did you mean 'tanh'?" in command("operations", "tahn").error
+
+
+def test_a_name_of_upstreams_that_is_not_here_has_its_reason(command: Command) -> None:
+    assert "copies twice the elements of its result" in command("operations", "mrgsort").error

@@ -230,6 +230,8 @@ class _Reader(RecordedNodes):
         if kinds.endswith("S") and not isinstance(call.arguments[0], Tensor):
             raise PlanError(f"{name} {call.place}: a number before its tensor is not planned")
         is_given = "S" not in kinds and any(others)
+        if row.scalar_of is not None and any(others):
+            is_given = self._format(operands[0]) is not FP32
         if kinds not in row.opcodes or is_given or len({*map(self._format, operands)}) > 1:
             raise PlanError(
                 f"{name} {call.place}: with these operands upstream has tile operations for it "
@@ -249,7 +251,7 @@ class _Reader(RecordedNodes):
             (number,) = numbers
             if isinstance(number, bool) or not isinstance(number, (int, float)):
                 raise PlanError(f"{name} {call.place}: {number!r} as an operand is not planned")
-            scalar = float(number)
+            scalar = float(number) if row.scalar_of is None else row.scalar_of(number)
         rank, axis = len(call.result.shape), -1
         runs = TILE_OPCODES.get(opcode)
         if runs is not None and runs.work is TileWork.WEIGH:

@@ -124,7 +124,8 @@ def index_add_(
     Raises:
         TypeError: an input that the kernel does not write, or no kernel.
     """
-    input.move(_index_added("index_add_", input, dim, index, source, alpha))
+    found = _index_added("index_add_", input, dim, index, source, alpha)
+    input.move(found)
     return input
 
 
@@ -168,14 +169,15 @@ def index_add__ub(
     Raises:
         TypeError: an input that the kernel does not write, or no kernel.
     """
-    input.move(_index_added("index_add__ub", input, dim, index, source, alpha))
+    found = _index_added("index_add__ub", input, dim, index, source, alpha)
+    input.move(found)
     return input
 
 
 def _factor(name: str, alpha: object, dtype: DataType) -> Constant:
     if isinstance(alpha, bool) or not isinstance(alpha, (int, float)):
         raise TypeError(f"{name} takes an int or a float as alpha, not {alpha!r}")
-    if not math.isfinite(alpha):
+    if isinstance(alpha, float) and not math.isfinite(alpha):
         raise OverflowError(f"{name}: alpha {alpha} is no finite number of {dtype}")
     return converted(name, alpha, dtype)
 

@@ -88,6 +88,7 @@ def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
 
 @OperationRow(
     remark="bits are copied",
+    source="pypto operation/vector/indexing.cpp: GatherMask",
     dtypes=everywhere(*(d for d in COPIED if d not in (DataType.DT_INT8, DataType.DT_UINT8))),
     opcodes={"T": "GATHER_MASK"},
     example="pypto.gathermask(pypto.concat([x, x], -1), 1)",

@@ -152,7 +152,8 @@ def scatter_(
     Raises:
         TypeError: an input that the kernel does not write, or no kernel.
     """
-    input.move(scatter(input, dim, index, src, reduce=reduce))
+    found = scatter(input, dim, index, src, reduce=reduce)
+    input.move(found)
     return input
 
 

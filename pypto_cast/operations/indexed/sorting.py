@@ -1,4 +1,4 @@
-"""Order: topk, argsort, argmax, argmin, and sums along a dimension."""
+"""Order: topk, argsort, sort32, argmax, argmin, and sums along a dimension."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pypto_cast.operations.lowering import (
     operand_values,
     tile_of,
 )
-from pypto_cast.operations.movement import without_axis
+from pypto_cast.operations.movement import interleaved, without_axis
 from pypto_cast.operations.operation_rows import FLOATS, NUMBERS, OperationRow, everywhere
 from pypto_cast.options.context import current
 from pypto_cast.recording import recording
@@ -36,6 +36,7 @@ from simulator.arithmetic import (
     Fidelity,
 )
 from simulator.arithmetic.indexed.running_sums import prefix_scan
+from simulator.arithmetic.interval import Interval, join_arrays
 from simulator.numbers.formats import FP32, INT32
 from tiling.plan import TileShapeError
 
@@ -55,6 +56,8 @@ _extreme_row = partial(
 
 _BLOCK = 32
 """Elements that vbitsort sorts at once."""
+_INFINITE_BITS = 0x7F800000
+"""The least unsigned integer whose bits are no finite FP32 number."""
 
 
 @_ordering(
@@ -100,6 +103,8 @@ def topk(
     if dim is not None and axis_of("topk", dim, x.dim) != axis:
         raise ValueError(f"topk takes the last dimension, not {dim}")
     shape = tuple(map(int, x.shape))
+    if not hasattr(k, "__index__"):
+        raise TypeError(f"topk takes an int as k, not {k!r}")
     count = operator.index(k)
     if not 1 <= count <= shape[-1]:
         raise ValueError(f"topk: k is 1 to {shape[-1]}, the length of a row, not {k}")
@@ -161,6 +166,75 @@ def argsort(input: Tensor, dim: int | None = None, descending: bool = False) -> 
     found = _sorted("argsort", rows, valid[axis], descending=bool(descending)).indices
     back = found.map(lambda array: np.moveaxis(array, -1, axis))
     return Tensor._from_result(shape, DataType.DT_INT32, data=back, valid=valid)
+
+
+@_ordering(
+    opcodes={"T": "BITSORT"},
+    dtypes=everywhere(DataType.DT_FP32),
+    instruction="vbitsort",
+    source="pypto op/comparison.py; tileop/vector/sort.h: TBitSort; pto-isa TSort32.hpp",
+)
+def sort32(input: Tensor, index: int | None = None) -> Tensor:
+    """Sort each 32 elements of the last dimension, the greatest first; each beside its index.
+
+    An index comes as the bits of an unsigned 32-bit integer. A row is not cut into tiles; as for
+    the rest, see `topk`.
+
+    Args:
+        input: FP32.
+        index: of the first element of a row, which the others count on from; 0 if not given.
+
+    Returns:
+        An FP32 tensor, twice as long along the last dimension: element and index by turns.
+
+    Raises:
+        TypeError: another dtype, or an index that is no int.
+        ValueError: a negative index, or one whose bits are no finite FP32 number.
+        TileShapeError: rows beyond UB.
+    """
+    x = check_operand("sort32", input)
+    first = 0 if index is None else index
+    if isinstance(first, bool) or not hasattr(first, "__index__"):
+        raise TypeError(f"sort32 takes an int as index, not {index!r}")
+    shape, valid = tuple(map(int, x.shape)), tuple(x.valid_shape)
+    if not 0 <= first <= _INFINITE_BITS - shape[-1]:
+        raise ValueError(f"sort32: the index of the first element is {first}; its bits are FP32's")
+    tile = tile_of("sort32", shape)
+    if tile is not None:
+        whole = (*tile[:-1], shape[-1])
+        check_memory_of("sort32", whole, [(shape, 32), *[((*shape[:-1], 2 * shape[-1]), 32)] * 2])
+    held = held_by(x) if 0 not in valid else None
+    parts: tuple[Enclosure | None, ...] = (None, None)
+    if held is not None:
+        parts = _groups(held, operator.index(first))
+    values, places = (Tensor._from_result(shape, x.dtype, data=p, valid=valid) for p in parts)
+    return interleaved(values, places)
+
+
+def _groups(rows: Enclosure, first: int) -> tuple[Enclosure, Enclosure]:
+    """Values of each group in order, and the bits of their indices."""
+    values, places = [], []
+    for start in range(0, rows.shape[-1], _BLOCK):
+        group = rows[..., start : start + _BLOCK]
+        found = _sorted("sort32", group, group.shape[-1], descending=True)
+        values.append(found.values)
+        places.append(_as_fp32(found.indices, first + start))
+    along = partial(np.concatenate, axis=-1)
+    return join_arrays(along, values), join_arrays(along, places)
+
+
+def _as_fp32(places: Enclosure, first: int) -> Enclosure:
+    """INT32 from a first one on, whose bits are read as FP32; of none below 0 the order stays."""
+    interval = places.interval
+    values, low, high = (
+        (each + np.int32(first)).view(np.float32)
+        for each in (places.values, places.low, places.high)
+    )
+    if interval is not None:
+        interval = Interval(
+            low=low, high=high, may_be_nan=interval.may_be_nan, cause=interval.cause
+        )
+    return Enclosure(values=values, interval=interval)
 
 
 @_extreme_row()

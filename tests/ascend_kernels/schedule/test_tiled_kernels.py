@@ -237,7 +237,7 @@ def test_what_is_not_planned_is_refused_with_operation_and_line() -> None:
     @pypto.frontend.jit
     def rounded(x: Matrix, y: Matrix) -> None:
         pypto.set_vec_tile_shapes(64, 64)
-        y[:] = pypto.round(x, 2)
+        y[:] = pypto.cast(pypto.round(pypto.cast(x, pypto.DT_FP16), 2), pypto.DT_FP32)
 
     @pypto.frontend.jit
     def untiled(x: Matrix, y: Matrix) -> None:

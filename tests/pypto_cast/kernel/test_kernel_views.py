@@ -15,6 +15,7 @@ from pypto_cast.testing import assert_bits_equal
 
 Array = npt.NDArray[Any]
 ANY = pypto.Tensor[[], pypto.DT_FP32]
+ONE = pypto.Tensor[[], pypto.DT_INT32]
 
 pytestmark = pytest.mark.filterwarnings("ignore::pypto_cast.TileShapeWarning")
 
@@ -308,3 +309,106 @@ def test_a_view_that_upstream_refuses_is_an_error_of_its_frontend(
     for kind in (pypto.error.FeError, ValueError):
         with pytest.raises(kind, match=r"one for each dimension|outside|reaches beyond"):
             pypto.view(x, shape, offsets, valid_shape=valid)
+
+
+_A = np.arange(1, 17, dtype=np.float32).reshape(4, 4)
+_AT = np.arange(4, dtype=np.int32).reshape(1, 4)
+_B = np.full((1, 4), 10, np.float32)
+_BITS = np.array([[0.9405094, 0.20237109], [0.99819463, 0.13246714]], np.float32)
+_READ: dict[str, tuple[str, Any, object]] = {
+    "slices": ("a[:2, :2]", _A, [[1, 2], [5, 6]]),
+    "an int and a slice": ("a[1, 1:3]", _A, [6, 7]),
+    "from the end": ("a[-1, -3:-1]", _A, [14, 15]),
+    "the rest": ("a[..., 1:3]", _A, [[2, 3], [6, 7], [10, 11], [14, 15]]),
+    "gather": ("a[0:at]", _A, [[1, 6, 11, 16]]),
+    "a view": ("pypto.view(a, [4, 2], [0, 2])", _A, _A[:, 2:].tolist()),
+    "its dtype": (
+        "pypto.view(a, dtype=pypto.DT_INT8)",
+        _BITS,
+        [[57, -59, 112, 63, 94, 58, 79, 62], [-81, -119, 127, 63, 119, -91, 7, 62]],
+    ),
+}
+_WRITTEN: dict[str, tuple[str, list[int]]] = {
+    "slices": ("a[0:, 0:] = pypto.view(b, [1, 2], [0, 0])", [0, 1]),
+    "an int and a slice": ("a[0, 1:3] = b[0, 0:2]", [1, 2]),
+    "from the end": ("a[-1, -3:-1] = b[0, 0:2]", [13, 14]),
+    "the rest": ("a[..., 2:4] = b[:, 0:2]", [2, 3]),
+    "scatter": ("a[0:at] = b", [0, 5, 10, 15]),
+}
+
+
+@pytest.mark.parametrize("form", _READ)
+def test_each_documented_form_of_reading(form: str) -> None:
+    """Upstream's pypto-Tensor-getitem.md and pypto-view.md, with their numbers."""
+    text, data, wanted = _READ[form]
+    pypto.set_vec_tile_shapes(4, 8)
+    found = eval(text, {"pypto": pypto, "a": pypto.from_numpy(data), "at": pypto.from_numpy(_AT)})
+    assert found.numpy().tolist() == wanted
+
+
+def test_an_element_is_read_as_a_number() -> None:
+    a = pypto.from_numpy(_A.astype(np.int32))
+    assert int(a[0, 0]) == 1
+    assert a[3, -1] == 16
+
+
+@pytest.mark.parametrize("form", _WRITTEN)
+def test_each_documented_form_of_assignment(form: str) -> None:
+    """Upstream's pypto-Tensor-getitem.md: only the named elements become 10."""
+    text, wanted = _WRITTEN[form]
+
+    @pypto.jit
+    def kernel(a: ANY, b: ANY, at: pypto.Tensor[[], pypto.DT_INT32]) -> None:
+        pypto.set_vec_tile_shapes(4, 8)
+        exec(text, {"pypto": pypto, "a": a, "b": b, "at": at})
+
+    a = np.zeros((4, 4), np.float32)
+    kernel(a, _B, _AT)
+    assert np.flatnonzero(a == 10).tolist() == wanted
+    assert (a.ravel()[~np.isin(np.arange(16), wanted)] == 0).all()
+
+
+def test_an_element_is_assigned() -> None:
+    @pypto.jit
+    def kernel(a: ONE, b: ONE) -> None:
+        a[2, 3] = 5
+        a[-1, 0] = b[0, 1] + b[1, 0]
+
+    a, b = np.zeros((4, 4), np.int32), np.int32([[1, 2], [3, 4]])
+    kernel(a, b)
+    assert (a[2, 3], a[3, 0], a.sum()) == (5, 5, 10)
+
+
+def test_an_assigned_element_is_as_open_as_its_number() -> None:
+    @pypto.jit
+    def kernel(x: ANY, a: ONE) -> None:
+        pypto.set_vec_tile_shapes(8)
+        found = pypto.cast(pypto.exp(x) * 65536.0, pypto.DT_INT32)
+        a[0, 0] = found[0] - found[1]
+        a[0, 1] = found[2]
+
+    x, a = np.float32([8.0, 0.0, 0.0, 0, 0, 0, 0, 0]), np.zeros((1, 2), np.int32)
+    assert kernel.certainty(x, a).outputs[0].certain.tolist() == [[False, True]]
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "match"),
+    [
+        ("a[0, 0] = 1.5", TypeError, "assigned an int, not 1.5"),
+        ("a[0, 0] = True", TypeError, "assigned an int, not True"),
+        ("a[0, 0] = 2**31", OverflowError, "an assigned element: DT_INT32 holds"),
+        ("a[4, 0] = 1", IndexError, "ends there"),
+        ("x[0, 0] = 1", TypeError, "assigned in DT_INT32 only, not in DT_FP32"),
+        ("a[0] = 1", TypeError, "a kernel writes tensors, not 1"),
+    ],
+)
+def test_a_bad_assignment_to_an_element(text: str, error: type[Exception], match: str) -> None:
+    @pypto.jit
+    def kernel(x: ANY, a: ONE) -> None:
+        exec(text, {"x": x, "a": a})
+
+    x, a = np.zeros((4, 4), np.float32), np.zeros((4, 4), np.int32)
+    with pytest.raises(error, match=match):
+        kernel(x, a)
+    assert not x.any()
+    assert not a.any()

@@ -111,6 +111,7 @@ def test_arithmetic_is_refused_in_words() -> None:
         ("get_last_function", "a part of upstream's compiler"),
         ("shmem_put", "several devices"),
         ("exqp", "did you mean 'exp'"),
+        ("tahn", "did you mean 'tanh'"),
     ],
 )
 def test_a_missing_name_says_why(name: str, text: str) -> None:

@@ -381,6 +381,31 @@ def test_topk_and_argsort() -> None:
         ]
 
 
+def test_sort32_gives_pairs_of_each_32_elements() -> None:
+    x = np.random.default_rng(3).integers(-5, 5, (2, 40)).astype(np.float32) + 0.5
+    with pypto.options(vec_tile_shapes=(1, 64)):
+        found = pypto.sort32(tensor(x), 7).numpy()
+    assert found.shape == (2, 80)
+    for row, pairs in zip(x, found, strict=True):
+        order = sorted(range(40), key=lambda k, row=row: (k // 32, -row[k], k))
+        assert pairs[::2].tolist() == row[order].tolist()
+        assert pairs[1::2].copy().view(np.int32).tolist() == [k + 7 for k in order]
+
+
+def test_the_pairs_of_a_row_with_nan_are_open() -> None:
+    @pypto.jit
+    def kernel(x: pypto.Tensor[[], pypto.DT_FP32], out: pypto.Tensor[[], pypto.DT_FP32]) -> None:
+        pypto.set_vec_tile_shapes(2, 64)
+        out[:] = pypto.sort32(x)
+
+    x = np.arange(128, dtype=np.float32).reshape(2, 64)
+    x[1, 40] = np.nan
+    certain = kernel.certainty(x, np.zeros((2, 128), np.float32))["out"].certain
+    assert certain[0].all()
+    assert certain[1, :64].all()
+    assert not certain[1, 64:].any()
+
+
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
 @pytest.mark.parametrize("dim", [0, 1, -1])
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])

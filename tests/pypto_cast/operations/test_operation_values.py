@@ -143,7 +143,7 @@ def test_a_number_less_itself_is_minus_zero() -> None:
 def test_scalars_come_as_fp32() -> None:
     x = pypto.tensor([8], pypto.DT_FP32, data=[1.0] * 8)
     assert (x * 0.1).numpy()[0] == np.float32(0.1)
-    assert (x * 1e300).numpy()[0] == np.inf
+    assert (x * 3.4028235e38).numpy()[0] == np.finfo(np.float32).max
     i = pypto.tensor([8], pypto.DT_INT32, data=[1] * 8)
     assert (pypto.maximum(i, 2.7).numpy() == 2).all()
 

@@ -298,6 +298,17 @@ def test_slopes() -> None:
 
 
 @pytest.mark.parametrize("release", ["head", "0.2.0"])
+@pytest.mark.parametrize("shape", [(2, 3, 4), (2, 3, 4, 5)])
+def test_weights_of_the_second_axis(release: Any, shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(2).integers(-9, 9, shape).astype(F)
+    weights = np.array([-0.5, 0.0, 2.0], F)
+    with pypto.options(release=release, vec_tile_shapes=[8] * len(shape)):
+        found = pypto.prelu(pypto.from_numpy(x), pypto.from_numpy(weights)).numpy()
+    wide = weights.reshape(1, 3, *[1] * (len(shape) - 2))
+    assert_array_equal(found, np.where(x >= 0, x, x * wide))
+
+
+@pytest.mark.parametrize("release", ["head", "0.2.0"])
 def test_a_slope_beside_fp16_is_fp16(release: str) -> None:
     x = np.float16([[-3.0, -333.0, 7.0]])
     with pypto.options(release=release):

@@ -184,7 +184,7 @@ LINES = {
 }
 """The operation on operands of some dimensions; by default of one tensor or two alone."""
 OTHERWISE = (
-    *("arange", "unsqueeze", "pad", "one_hot", "topk"),
+    *("arange", "unsqueeze", "pad", "one_hot", "topk", "sort32"),
     *("matmul", "transposed_batchmatmul", "gather_in_ub", "gather_in_l1"),
     *("scatter_", "scatter_update", "index_put_"),
 )

@@ -140,6 +140,17 @@ def test_a_float_of_any_width_is_rounded_to_an_integer(fmt: Format) -> None:
     np.testing.assert_array_equal(evaluated("integral", [x], fmt), np.rint(x.astype(np.float32)))
 
 
+def test_fp32_is_rounded_to_decimals_of_a_power_of_ten() -> None:
+    x, power = np.float32([1.255, -0.035, 7.0]), np.array(100, np.float32)
+    found = evaluated("integral", [x, power], FP32)
+    np.testing.assert_array_equal(found, np.rint(x * power) / power)
+    half = x.astype(np.float16)
+    one = evaluated("integral", [half, np.array(1, np.float16)], FP16)
+    np.testing.assert_array_equal(one, np.rint(half))
+    with pytest.raises(ValueError, match="the number is 100"):
+        evaluated("integral", [half, np.array(100, np.float16)], FP16)
+
+
 def test_the_instructions_inside_are_those_that_are_executed() -> None:
     names = {"round": "vconv", "minimum": "vmin", "maximum": "vmax"}
     for row in TILE_OPCODES.values():

@@ -161,7 +161,10 @@ class _Cutter:
         if node.opcode in _REPEATS and any(
             self._regions[each].tensor.shape != shape for each in node.inputs
         ):
-            raise PlanError(f"{node.place}: an operand of one element along an axis is not planned")
+            raise PlanError(
+                f"{node.place}: an operand of one element along an axis is not planned; upstream "
+                "repeats a column in a block by BRCB, whose layout is not modelled"
+            )
         operands = [
             each
             if self._regions[each].tensor.shape == shape
