@@ -69,6 +69,8 @@ class TileTensor:
             of a view at a place that a loop decides; () is the shape.
         slot: the place, of all that bodies pass on, where it lies or is left; None of others.
         is_partial: a body writes a part of it only.
+        tile: the offset of the tile that it was made for, in the result of the operation; () of
+            what was made for no tile alone.
     """
 
     format: Format
@@ -80,6 +82,7 @@ class TileTensor:
     valid: Scalars = ()
     slot: int | None = None
     is_partial: bool = False
+    tile: Shape = ()
 
     @property
     def extents(self) -> Scalars:
@@ -170,7 +173,8 @@ class TileGraph:
     Attributes:
         nodes: producers need not stand before consumers until the graph is sorted.
         tensors: in the order in which they were made.
-        next_raw: the number of the next raw tensor.
+        first_raw: the number of the first raw tensor that a stage made.
+        raw_tiles: `TileTensor.tile` of each of these, those that are in use no more among them.
         guessed_raws: the numbers of raw tensors that upstream may give in another order.
         name: of the run of operations, where a kernel has several.
         is_by_count: once there are subgraphs: how many are alike decided what they hold.
@@ -178,7 +182,8 @@ class TileGraph:
 
     nodes: tuple[Node, ...]
     tensors: tuple[TileTensor, ...]
-    next_raw: int = 0
+    first_raw: int = 0
+    raw_tiles: tuple[Shape, ...] = ()
     guessed_raws: frozenset[int] = frozenset()
     name: str = ""
     is_by_count: bool = False
@@ -189,6 +194,11 @@ class TileGraph:
         written = sorted({tensor for node in self.nodes for tensor in node.outputs})
         lasting = Memory.ARGUMENT, Memory.SLOT
         return tuple(each for each in written if self.tensors[each].memory in lasting)
+
+    @property
+    def next_raw(self) -> int:
+        """The number of the next raw tensor."""
+        return self.first_raw + len(self.raw_tiles)
 
     @property
     def next_number(self) -> int:
