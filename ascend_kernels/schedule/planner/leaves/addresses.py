@@ -290,6 +290,8 @@ def _leaf_of(
         return tiles[id(tensor)]
 
     def renumbered(extent: Scalar) -> Scalar:
+        if isinstance(extent, int):
+            return extent
         match extent:
             case ("valid", int(access), int(axis)):
                 # Behind the copies come the other operations that have a valid shape of their own.

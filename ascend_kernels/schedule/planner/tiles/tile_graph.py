@@ -44,6 +44,8 @@ class Memory(enum.Enum):
     TEMPORARY = "GM: passed from task to task"
     SLOT = "GM: passed from body to body"
 
+    __hash__ = object.__hash__  # the one of Enum is Python code
+
 
 def _holds(whole: int, start: Scalar, extent: int) -> bool:
     return isinstance(start, int) and start + extent <= whole
@@ -282,14 +284,16 @@ def in_order(nodes: Sequence[Node], called: Sequence[int] = ()) -> tuple[Node, .
         for tensor in node.outputs:
             made.setdefault(tensor, []).append(node.number)
     before = {after: [first] for first, after in itertools.pairwise(called)}
+    by_number = {node.number: node for node in nodes}
     needed: dict[int, list[int]] = {}
-    waiting: dict[int, int] = dict.fromkeys((each.number for each in nodes), 0)
-    for node in nodes:
-        needs = needed[node.number] = before.get(node.number, [])
+    waiting = dict.fromkeys(by_number, 0)
+    for number, node in by_number.items():
+        needs = needed[number] = before.get(number, [])
         for tensor in node.inputs:  # once for each result that it reads
-            needs += made.get(tensor, ())
-        if node.number in needs:
-            needs[:] = (each for each in needs if each != node.number)
+            if tensor in made:
+                needs += made[tensor]
+        if number in needs:
+            needs[:] = (each for each in needs if each != number)
         for each in needs:
             waiting[each] += 1
     found = [number for number, count in waiting.items() if not count]
@@ -301,7 +305,6 @@ def in_order(nodes: Sequence[Node], called: Sequence[int] = ()) -> tuple[Node, .
     if len(found) < len(nodes):
         (first, *_) = (each for each in nodes if each.number not in {*found})
         raise ValueError(f"operations wait for each other, {first.place} among them")
-    by_number = {each.number: each for each in nodes}
     return tuple(by_number[number] for number in reversed(found))
 
 
