@@ -73,7 +73,7 @@ class StartedLeaf:
 
     @property
     def leaf(self) -> IssuedLeaf:
-        """What they give."""
+        """The leaf, with addresses and without syncs."""
         return _leaf_of(self.graph, self.issues, self.addresses, self.sizes)
 
     def is_as(self, other: StartedLeaf) -> bool:
@@ -103,7 +103,7 @@ class StartedLeaf:
 
 
 def issued(graph: LeafGraph, order: Sequence[OrderEntry], ub_bytes: int) -> IssuedLeaf:
-    """Run the two rounds and give each buffer its address; takes what `started` takes."""
+    """Run the two rounds and give each buffer its address, from the arguments of `started`."""
     return started(graph, order, ub_bytes).leaf
 
 
