@@ -286,10 +286,11 @@ class Kernel:
         with recording.running(own):
             try:
                 self._run(own, arguments, named)
-            except (NameError, IndexError, ValueError) as error:
-                if own.tape is None or not own.tape.may_never_run(error):
+            except (NameError, IndexError, TypeError, ValueError) as error:
+                why = "" if own.tape is None else own.tape.why_never(error)
+                if not why:
                     raise
-                message = f"{self._signature.kernel}: {error}, on one path"
+                message = f"{self._signature.kernel}: {error}{why}"
                 raise entry("PlanError")(message) from None
         return own
 

@@ -226,16 +226,17 @@ def parsed(function: Callable[..., object]) -> tuple[list[str], int, ast.Module]
         return [], 0, ast.Module(body=[], type_ignores=[])
 
 
-def names_assigned(function: Callable[..., object]) -> list[tuple[str, range]]:
+@functools.lru_cache(maxsize=32)
+def names_assigned(function: Callable[..., object]) -> tuple[tuple[str, range], ...]:
     """The names that a function assigns to, with the lines of each assignment."""
     _, first, tree = parsed(function)
     statements = (each for each in ast.walk(tree) if isinstance(each, ast.Assign))
-    return [
+    return tuple(
         (target.id, range(node.lineno + first - 1, (node.end_lineno or node.lineno) + first))
         for node in sorted(statements, key=lambda each: each.lineno)
         for target in node.targets
         if isinstance(target, ast.Name)
-    ]
+    )
 
 
 def named_at_end(

@@ -113,11 +113,14 @@ class PlanTape:
         events: them.
         opened: the loops around the next of them.
         shortened: a loop whose body runs a number of times only, and that number.
+        stood_for: the first number read from data, for which 0 stands here, with its line; "" if
+            none is.
     """
 
     events: list[Any] = field(default_factory=list)
     opened: list[LoopOpened] = field(default_factory=list)
     shortened: tuple[LoopPlace, int] | None = None
+    stood_for: str = ""
     _paths: list[_Path] = field(default_factory=list)
     _counts: list[int] = field(default_factory=lambda: [0])
     _reruns: int = 0
@@ -135,15 +138,21 @@ class PlanTape:
         """The outcome of a condition on the path that is recorded."""
         return self._paths[-1].decide(condition)
 
-    def may_never_run(self, error: Exception) -> bool:
-        """True if an error may be of a path or an iteration that no run goes through.
+    def why_never(self, error: Exception) -> str:
+        """The reason for which an error may be of no run; "" without one.
 
-        Such is a name that another path of a loop assigns, and a place outside a tensor in a loop's
-        body.
+        It is of a path or an iteration that none goes through, as a name that another path of a
+        loop assigns, and a place outside a tensor in a loop's body; or a number that is read from
+        data has another value there.
         """
         if isinstance(error, NameError):
-            return any(isinstance(each, LoopOpened) for each in self.events)
-        return bool(self.opened) and type(error) in (IndexError, ValueError)
+            is_of_path = any(isinstance(each, LoopOpened) for each in self.events)
+        else:
+            is_of_path = bool(self.opened) and type(error) in (IndexError, ValueError)
+        if is_of_path:
+            return ", on one path"
+        is_other = not self.stood_for or isinstance(error, (NameError, entry("PlanError")))
+        return "" if is_other else f"; 0 stands for {self.stood_for}, which is read from data"
 
     def passes(self, opened: LoopOpened) -> Iterator[None]:
         """Run a loop's body as often as it takes; it is to be run at each yield.

@@ -15,7 +15,8 @@ from pypto_cast.loading import entry
 from pypto_cast.options.context import current
 from pypto_cast.recording.causes import CONTROL_DEPENDENCE
 from pypto_cast.recording.recording import current as current_recording
-from pypto_cast.recording.recording import is_for_plan, refuse_plan
+from pypto_cast.recording.recording import is_for_plan, refuse_plan, site_fields
+from pypto_cast.recording.steps import CallSite
 from pypto_cast.tensors.undecided import (
     COMPARISONS,
     OPERANDS,
@@ -326,6 +327,21 @@ class RuntimeScalar(SymbolicScalar):
         """Have it be an expression too, where the kernel is recorded for a schedule."""
         if is_for_plan() and not isinstance(scalar, int):
             self._scalar = scalar
+
+
+def read_from_data(scalar: Scalar) -> RuntimeScalar:
+    """A number of a tensor, for which 0 stands where the kernel is recorded for a schedule."""
+    from ascend_kernels.schedule.scalars import text
+
+    running = current_recording()
+    assert running is not None
+    assert running.tape is not None
+    running.tape.stood_for = running.tape.stood_for or (
+        f"{text(scalar)} {CallSite(**site_fields()).place}"
+    )
+    number = RuntimeScalar(0)
+    number.in_any_run(scalar)
+    return number
 
 
 def scalar_of(number: int) -> Scalar:

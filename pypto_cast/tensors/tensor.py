@@ -36,6 +36,7 @@ from pypto_cast.tensors.symbolic import (
     SymbolicScalar,
     check_extents,
     declare,
+    read_from_data,
     scalar_of,
 )
 from pypto_cast.tensors.undecided import UndecidedScalar
@@ -525,9 +526,7 @@ class Tensor(Storage, Operators):
             if self._buffer is None or not self._buffer.is_given or self._viewed is not None:
                 recording.refuse_plan("element", "a number that tasks compute is not planned")
             place = key if isinstance(key, tuple) else (key,)
-            number = RuntimeScalar(0)
-            number.in_any_run(("data", self.name, *map(scalar_of, place)))
-            return number
+            return read_from_data(("data", self.name, *map(scalar_of, place)))
         one = (1,) * self.dim
         element = self._part(one, index.unless_cut(self.valid_shape, one, one), one)
         held = element.enclosure()

@@ -44,6 +44,8 @@ class TileWork(enum.Enum):
     WEIGH = "a function of the elements, and of one weight for each place of the second axis"
     ALIAS = "another view of the same bytes; nothing moves"
 
+    __hash__ = object.__hash__  # the one of Enum is Python code
+
 
 REDUCTIONS: Final = frozenset((TileWork.REDUCE, TileWork.REDUCE_LINES))
 NUMBERED: Final = frozenset((TileWork.TRIANGLE, TileWork.SPACED))

@@ -2,9 +2,9 @@
 
 Along an axis that no operation joins, rows differ in the places of their copies alone, and the
 numbers of raw tensors, on which the order of allocations depends, grow by as much with each row.
-Two lengths are planned, a row apart; where the second is not the first with one row more, or tasks
-depend on each other, all rows are planned. Where how many parts are alike decides what is merged,
-the lengths are those from which on that stays.
+Three rows are planned at least; where a row is not the one before it moved by a tile, the numbers
+made for two rows differ in count, or tasks depend on each other, all rows are planned. Where how
+many parts are alike decides what is merged, the rows are so many that it stays.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from itertools import accumulate, groupby
+from itertools import accumulate, groupby, pairwise
 from typing import Final
 
 from ascend_kernels.schedule.parts import Access, Task
-from ascend_kernels.schedule.planner.leaves.leaf_graph import LeafGraph
 from ascend_kernels.schedule.planner.subgraphs import TiledKernel
 from ascend_kernels.schedule.planner.tiles.partition import MANY
 from ascend_kernels.schedule.planner.tiles.tile_graph import Memory, TileGraph, TileTensor
 from simulator.machine.tile_opcodes import REDUCTIONS, TILE_OPCODES, TileWork
+from tiling.grid import Shape
 
-_FEWEST: Final = 2
-"""The rows that are planned at least: parts that are alone merge by a rule of their own."""
+_FEWEST: Final = 3
+"""The rows that are planned at least: the first, the last, and one between, which is repeated."""
 _ALONG: Final = REDUCTIONS | {TileWork.ACCUMULATE, TileWork.GATHER}
 """Of operations that read all tiles along an axis."""
 Plan = Callable[[TileGraph], TiledKernel]
@@ -43,25 +43,19 @@ def with_shared_rows(graph: TileGraph, plan: Plan, axis: int = 0) -> TiledKernel
     step, length = step_and_length(graph, axis)
     rows, rest = divmod(length, step or 1)
     fewest = _fewest(graph, step, rest)
-    for first in sorted({fewest, max(fewest, MANY)} if step else ()):
-        counts = first, first + 1
-        if rows <= sum(counts):
+    for count in sorted({fewest, max(fewest, MANY)} if step else ()):
+        if rows <= count:
             break
-        planned = (
-            with_shared_rows(of_length(graph, axis, count * step + rest), plan, axis + 1)
-            for count in counts
-        )
-        few = next(planned)
-        if few.is_by_count and first < MANY:
+        kernel = with_shared_rows(of_length(graph, axis, count * step + rest), plan, axis + 1)
+        if kernel.is_by_count and count < MANY:
             continue
         alike = {each.name for each in graph.tensors if each.shape[axis] == 1}
-        alike |= {each.name for body in few.bodies for each in body.temporaries}
-        few_rows = _Rows(axis=axis, step=step, count=first, alike=alike, kernel=few)
-        if not few_rows.are_apart:
+        alike |= {each.name for body in kernel.bodies for each in body.temporaries}
+        found = _Rows(axis=axis, step=step, count=count, alike=alike, kernel=kernel)
+        if not found.are_apart:
             break
-        (more,) = planned
-        if few_rows.extended(more, counts[-1]) == more:
-            return few_rows.extended(more, rows)
+        if found.are_alike:
+            return found.extended(rows)
     return with_shared_rows(graph, plan, axis + 1)
 
 
@@ -135,14 +129,59 @@ class _Rows:
             for each in (task, *map(body.tasks.__getitem__, task.successors))
         )
 
-    def extended(self, more: TiledKernel, rows: int) -> TiledKernel:
-        """The kernel of so many rows, with the buffers' numbers that one row more tells."""
-        leaves = zip(self.kernel.leaves, more.leaves, strict=False)
+    @property
+    def are_alike(self) -> bool:
+        """Each whole row is the one before it, moved by a tile, and nothing else grows with rows.
+
+        The numbers that a row more brings are those of a row in the middle: no leaf may have them,
+        and before each buffer as many are made for one row as for another.
+        """
+        (body,) = self.kernel.bodies
+        runs = [(row, [*found]) for row, found in groupby(body.tasks, self._row)]
+        ends = (-1, []), *runs, (self.count, [])
+        for (row, tasks), (following, others) in pairwise(ends):
+            is_next = 0 < following < self.count or -1 < row < self.count - 1
+            moved = [self._moved(task, 1) for task in tasks] if is_next else ()
+            if is_next and (following != row + 1 or moved != others):
+                return False
+        lengths = (each.shape[self.axis] for each in body.temporaries)
+        if any(not isinstance(each, int) or each > self.step for each in lengths):
+            return False
+        buffers = {each for leaf in self.kernel.leaves for each in leaf.buffers}
+        made = dict.fromkeys(range(1, self.count), 0)
+        number = 0
+        for tile, count in self.kernel.raws:
+            row = self._row_of(tile)
+            if number in buffers and (
+                row == self._repeated or len({made[each] for each in made if each != row}) > 1
+            ):
+                return False
+            if row in made:
+                made[row] += count
+            number += count
+        return True
+
+    def _row_of(self, tile: Shape) -> int:
+        return tile[self.axis] // self.step if tile else self.count
+
+    @property
+    def _repeated(self) -> int:
+        """The row that further ones are as."""
+        return self.count - 2
+
+    def extended(self, rows: int) -> TiledKernel:
+        """The kernel of so many rows."""
         (body,), added = self.kernel.bodies, rows - self.count
+        raws = tuple(
+            (tile, count * (1 + added * (self._row_of(tile) == self._repeated)))
+            for tile, count in self.kernel.raws
+        )
+        numbers = dict(zip(_numbers(self.kernel.raws), _numbers(raws), strict=True))
         return replace(
             self.kernel,
-            leaves=tuple(_in_buffers_of(*pair, added) for pair in leaves),
+            leaves=tuple(leaf.in_buffers(numbers) for leaf in self.kernel.leaves),
             bodies=(replace(body, tasks=tuple(self._tasks(body.tasks, added))),),
+            raws=raws,
         )
 
     def _tasks(self, tasks: Sequence[Task], added: int) -> Iterator[Task]:
@@ -180,7 +219,6 @@ class _Rows:
         return replace(task, accesses=tuple(accesses))
 
 
-def _in_buffers_of(leaf: LeafGraph, longer: LeafGraph, added: int) -> LeafGraph:
-    """A leaf with the numbers that its buffers have when rows are added."""
-    pairs = zip(leaf.buffers, longer.buffers, strict=False)
-    return leaf.in_buffers({one: one + (other - one) * added for one, other in pairs})
+def _numbers(raws: Sequence[tuple[Shape, int]]) -> Iterator[int]:
+    """The number of the first raw tensor of each entry."""
+    return accumulate((count for _, count in raws[:-1]), initial=0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Final
 
 from ascend_kernels.schedule.parts import (
@@ -208,11 +208,14 @@ class TiledKernel:
     Attributes:
         leaves, bodies: these.
         is_by_count: see `TileGraph`.
+        raws: the raw tensors by number, as `TileTensor.tile` of each and how many were made so; it
+            tells how the numbers grow, and two kernels are equal without.
     """
 
     leaves: tuple[LeafGraph, ...]
     bodies: tuple[Body, ...]
     is_by_count: bool = False
+    raws: tuple[tuple[Shape, int], ...] = field(default=(), compare=False)
 
 
 def split(graph: TileGraph, name: str, *, is_open: bool = False) -> TiledKernel:
@@ -263,6 +266,7 @@ def split(graph: TileGraph, name: str, *, is_open: bool = False) -> TiledKernel:
         leaves=tuple(made),
         bodies=(_body(graph, name, tasks, temporaries),),
         is_by_count=graph.is_by_count,
+        raws=(((), graph.first_raw), *((tile, 1) for tile in graph.raw_tiles)),
     )
 
 

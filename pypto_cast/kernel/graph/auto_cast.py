@@ -90,7 +90,7 @@ def _cast_wide(graph: TileGraph, wide: Wide, fmt: Format) -> TileGraph:
     return TileGraph(
         nodes=in_order([*nodes, *added]),
         tensors=tuple(tensors),
-        next_raw=graph.next_raw + len(added),
+        first_raw=graph.next_raw + len(added),
     )
 
 

@@ -347,7 +347,7 @@ class _Reader(RecordedNodes):
         return TileGraph(
             nodes=in_order(nodes, called),
             tensors=tuple(self._tensors),
-            next_raw=raw + _RAW_A_COPY * copies,
+            first_raw=raw + _RAW_A_COPY * copies,
         )
 
     def _number(self, tensor: int, raw: int) -> None:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import runpy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
+from typing import Final
 
 import pytest
 from support.programs.upstream_dumps import NAMES, kernel_of
 
 import pypto_cast as pypto
+from ascend_kernels.schedule.parts import Task, Temporary
 from ascend_kernels.schedule.planner import row_sharing, tiled_kernel
 from ascend_kernels.schedule.planner.subgraphs import TiledKernel
 from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError, TileGraph
 from benchmarks.planned_schedules import LIST, SEED, Case, drawn, listed
 from benchmarks.upstream_kernels import DTYPES
 from pypto_cast.kernel.jit import Kernel
+from simulator.numbers.formats import FP32
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 Floats = pypto.Tensor[[...], pypto.DT_FP32]
@@ -143,7 +149,7 @@ def test_the_cost_grows_with_distinct_rows(monkeypatch: pytest.MonkeyPatch) -> N
             counts.append(0)
             tiled = planned(chained, *[[rows + rest, 64]] * 2)
             assert len(tiled.bodies[0].tasks) == rows // 2 + rest
-        assert counts[-1] == counts[-2] == sum(counts[-4:-2])
+        assert counts[-1] == counts[-2] == counts[-3]
 
 
 def test_rows_that_are_joined_are_not_planned_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,7 +163,120 @@ def test_rows_that_are_joined_are_not_planned_for_others(monkeypatch: pytest.Mon
     assert lengths == [(132, 8)]
     lengths.clear()
     planned(long_columns, [64 * 66, 384], [64 * 66, 384])
-    assert lengths == [(64 * rows, 384) for rows in (2, 20, 21)]
+    assert lengths == [(64 * rows, 384) for rows in (3, 20)]
+
+
+def of_tasks(
+    change: Callable[[list[Task], int], Sequence[Task]], row: int
+) -> Callable[[TiledKernel], TiledKernel]:
+    """The change of a kernel in whose tasks that of a row is changed; the rest's is the first."""
+
+    def changed(kernel: TiledKernel) -> TiledKernel:
+        (body,) = kernel.bodies
+        return replace(kernel, bodies=(replace(body, tasks=tuple(change([*body.tasks], row + 1))),))
+
+    return changed
+
+
+def moved(tasks: list[Task], place: int, axis: int) -> Sequence[Task]:
+    """The first copy begins an element further."""
+    first, *others = tasks[place].accesses
+    offset = tuple(x + (k == axis) for k, x in enumerate(first.offset) if isinstance(x, int))
+    tasks[place] = replace(tasks[place], accesses=(replace(first, offset=offset), *others))
+    return tasks
+
+
+def of_another_leaf(tasks: list[Task], place: int) -> Sequence[Task]:
+    tasks[place] = replace(tasks[place], leaf=tasks[0].leaf)
+    return tasks
+
+
+def left_out(tasks: list[Task], place: int) -> Sequence[Task]:
+    return tasks[:place] + tasks[place + 1 :]
+
+
+def twice(tasks: list[Task], place: int) -> Sequence[Task]:
+    return tasks[: place + 1] + tasks[place:]
+
+
+def earlier(tasks: list[Task], place: int) -> Sequence[Task]:
+    tasks.insert(place - 1, tasks.pop(place))
+    return tasks
+
+
+def awaited(tasks: list[Task], place: int) -> Sequence[Task]:
+    tasks[place] = replace(tasks[place], successors=(len(tasks) - 1,))
+    return tasks
+
+
+def counted_otherwise(kernel: TiledKernel, row: int) -> TiledKernel:
+    """A raw tensor more is made for a row, before all others."""
+    first, *others = kernel.raws
+    return replace(kernel, raws=(first, ((row * STEP, 0), 1), *others))
+
+
+def in_the_middle(kernel: TiledKernel) -> TiledKernel:
+    """A buffer has a number that was made for the last row but one."""
+    row = len(kernel.bodies[0].tasks) - 1 - 2
+    number = kernel.raws[0][1] + [tile for tile, _ in kernel.raws[1:]].index((row * STEP, 0))
+    leaf, *others = kernel.leaves
+    return replace(kernel, leaves=(leaf.in_buffers({leaf.buffers[0]: number}), *others))
+
+
+def with_temporary(kernel: TiledKernel) -> TiledKernel:
+    """A tensor between tasks grows with the rows."""
+    (body,) = kernel.bodies
+    rows = len(body.tasks) - 1
+    held = Temporary(name="of all rows", format=FP32, shape=(rows * STEP + 1, 64))
+    return replace(kernel, bodies=(replace(body, temporaries=(held,)),))
+
+
+STEP: Final = 2
+"""The length of a row of tiles of `chained`."""
+OF_TASKS: Final = MappingProxyType(
+    {
+        "is moved along the rows": partial(moved, axis=0),
+        "is moved in its row": partial(moved, axis=1),
+        "has another leaf": of_another_leaf,
+        "is left out": left_out,
+        "is there twice": twice,
+        "comes before the one before it": earlier,
+        "is waited for": awaited,
+    }
+)
+DIFFERENCES: Final[Mapping[str, Callable[[TiledKernel], TiledKernel]]] = MappingProxyType(
+    {
+        **{
+            f"row {row} {name}": of_tasks(change, row)
+            for name, change in OF_TASKS.items()
+            for row in range(3)
+        },
+        **{f"row {row} has a number more": partial(counted_otherwise, row=row) for row in (1, 2)},
+        "a leaf has a number of the middle row": in_the_middle,
+        "a tensor between tasks grows": with_temporary,
+    }
+)
+
+
+@pytest.mark.parametrize("difference", DIFFERENCES.values(), ids=DIFFERENCES)
+def test_rows_that_differ_are_all_planned(
+    difference: Callable[[TiledKernel], TiledKernel],
+) -> None:
+    whole = [pypto.tensor([131, 64], pypto.DT_FP32)] * 2
+    (graph,) = chained.tensor_graphs(*whole)
+    lengths = []
+
+    def plan(of: TileGraph) -> TiledKernel:
+        made = tiled_kernel.tiled_kernel([of], "kernel", cores=40)
+        lengths.append(of.tensors[0].shape[0])
+        return made if lengths[-1] == 131 else difference(made)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tiled_kernel, "with_shared_rows", all_rows)
+        found, expected = row_sharing.with_shared_rows(graph, plan), plan(graph)
+    assert found == expected
+    assert lengths[0] == 3 * STEP + 1
+    assert lengths[-2:] == [131, 131]
 
 
 def of_rows(graph: TileGraph, rows: int) -> list[TileGraph]:

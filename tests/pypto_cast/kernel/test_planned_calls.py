@@ -369,6 +369,33 @@ def test_such_a_kernel_runs_as_before(kernel: Kernel, executed: list[Schedule]) 
         np.testing.assert_array_equal(one, other)
 
 
+Count = pypto.Tensor[[1], pypto.DT_INT32]
+
+
+@pypto.frontend.jit
+def repeated_by_data(x: Matrix, n: Count, y: Matrix) -> None:
+    pypto.set_vec_tile_shapes(16, 256)
+    y[:] = pypto.expand_clone(x[0:1, :], [n[0], 768])
+
+
+def test_a_number_of_the_data_that_is_a_shape_refuses_the_plan_alone(
+    executed: list[Schedule],
+) -> None:
+    (x,), n = arrays((64, 768)), np.full(1, 64, np.int32)
+    expected, found = np.zeros((2, 64, 768), np.float32)
+    repeated_by_data(x, n, expected)
+    wanted = (
+        r"; 0 stands for n\[0\] at test_planned_calls.py:\d+ in repeated_by_data, which is read"
+    )
+    with (
+        pypto.options(fidelity="instructions"),
+        pytest.warns(pypto.UnplannedKernelWarning, match=wanted),
+    ):
+        repeated_by_data(x, n, found)
+    np.testing.assert_array_equal(found, expected)
+    assert not executed
+
+
 Wide = pypto.Tensor[[4, 4, 16, 384], pypto.DT_BF16]
 
 

@@ -10,7 +10,7 @@ scheduler.cpp: the rounds (:716, :633); start, allocation and end of an operatio
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ascend_kernels.schedule.parts import COPIES, Buffer, TileOperand, TileOperation, lives
@@ -56,8 +56,59 @@ class IssuedLeaf:
     copies: tuple[Copy, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class StartedLeaf:
+    """The two rounds of a leaf's graph.
+
+    Attributes:
+        graph: the leaf's.
+        issues: that are needed, as they start.
+        addresses, sizes: of the buffers.
+    """
+
+    graph: LeafGraph
+    issues: Sequence[Issue]
+    addresses: Mapping[int, int]
+    sizes: Mapping[int, int]
+
+    @property
+    def leaf(self) -> IssuedLeaf:
+        """The leaf, with addresses and without syncs."""
+        return _leaf_of(self.graph, self.issues, self.addresses, self.sizes)
+
+    def is_as(self, other: StartedLeaf) -> bool:
+        """True if another way through the same graph gives the same leaf but for names."""
+        numbers = {id(each): place for place, each in enumerate(self.graph.operations)}
+        one, two = (
+            [
+                (
+                    numbers.get(id(each.operation)),
+                    [
+                        run.addresses[x.buffer]
+                        for x in (*each.reads, *each.writes)
+                        if x.buffer is not None
+                    ],
+                )
+                for each in run.issues
+            ]
+            for run in (self, other)
+        )
+        if all(place is not None for place, _ in one + two):
+            return one == two
+        unnamed = (
+            replace(x, buffers=tuple(replace(each, name="") for each in x.buffers))
+            for x in (self.leaf, other.leaf)
+        )
+        return next(unnamed) == next(unnamed)
+
+
 def issued(graph: LeafGraph, order: Sequence[OrderEntry], ub_bytes: int) -> IssuedLeaf:
-    """Run the two rounds and give each buffer its address.
+    """Run the two rounds and give each buffer its address, from the arguments of `started`."""
+    return started(graph, order, ub_bytes).leaf
+
+
+def started(graph: LeafGraph, order: Sequence[OrderEntry], ub_bytes: int) -> StartedLeaf:
+    """Run the two rounds.
 
     Args:
         graph: operations whose buffers are shared.
@@ -74,7 +125,7 @@ def issued(graph: LeafGraph, order: Sequence[OrderEntry], ub_bytes: int) -> Issu
     issues.link()
     rounds = _Pipes(issues, spills, ub_bytes)
     rounds.run()
-    return _leaf_of(graph, _needed(rounds.started), rounds.addresses, issues.sizes)
+    return StartedLeaf(graph, _needed(rounds.started), rounds.addresses, issues.sizes)
 
 
 def _check_each(issues: Issues, ub_bytes: int) -> None:
@@ -213,7 +264,10 @@ def _needed(started: Sequence[Issue]) -> list[Issue]:
 
 
 def _leaf_of(
-    graph: LeafGraph, started: Sequence[Issue], addresses: dict[int, int], sizes: dict[int, int]
+    graph: LeafGraph,
+    started: Sequence[Issue],
+    addresses: Mapping[int, int],
+    sizes: Mapping[int, int],
 ) -> IssuedLeaf:
     places: dict[int, int] = {}
     copies: list[Copy] = []
@@ -236,6 +290,8 @@ def _leaf_of(
         return tiles[id(tensor)]
 
     def renumbered(extent: Scalar) -> Scalar:
+        if isinstance(extent, int):
+            return extent
         match extent:
             case ("valid", int(access), int(axis)):
                 # Behind the copies come the other operations that have a valid shape of their own.

@@ -6,11 +6,16 @@ A short file: it only puts the stages in a row.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from ascend_kernels.schedule.parts import Buffer, Flag, Leaf, TileOperation
-from ascend_kernels.schedule.planner.leaves.addresses import Copy, IssuedLeaf, issued, with_lives
+from ascend_kernels.schedule.planner.leaves.addresses import (
+    Copy,
+    StartedLeaf,
+    started,
+    with_lives,
+)
 from ascend_kernels.schedule.planner.leaves.leaf_graph import LeafGraph
 from ascend_kernels.schedule.planner.leaves.order import first_order
 from ascend_kernels.schedule.planner.leaves.shared_buffers import (
@@ -55,7 +60,8 @@ def plan_leaf(name: str, graph: LeafGraph, ub_bytes: int) -> PlannedLeaf:
             operation and its line. PlanError, a kind of it: two that write the same bytes at once.
     """
     shared = with_shared_buffers(graph)
-    found = issued(shared, first_order(shared, allocation_order(shared)), ub_bytes)
+    run = started(shared, first_order(shared, allocation_order(shared)), ub_bytes)
+    found = run.leaf
     tensors = [each.tensor for each in found.copies]
     operations = with_syncs(found.operations, found.buffers, tensors)
     _check_written_in_turn(operations, found.buffers)
@@ -67,7 +73,7 @@ def plan_leaf(name: str, graph: LeafGraph, ub_bytes: int) -> PlannedLeaf:
             buffers=with_lives(found.buffers, operations),
         ),
         copies=found.copies,
-        simplified=_simplified(shared, found, ub_bytes),
+        simplified=_simplified(shared, run, ub_bytes),
     )
 
 
@@ -108,21 +114,17 @@ def _check_written_in_turn(operations: Sequence[TileOperation], buffers: Sequenc
         count += 1
 
 
-def _simplified(graph: LeafGraph, found: IssuedLeaf, ub_bytes: int) -> str:
+def _simplified(graph: LeafGraph, found: StartedLeaf, ub_bytes: int) -> str:
     """The first operation whose results may lie elsewhere, as their numbers are not followed."""
     for operation, allocations in other_allocation_orders(graph):
         try:
-            other = issued(graph, first_order(graph, allocations), ub_bytes)
+            other = started(graph, first_order(graph, allocations), ub_bytes)
         except UBOverflowError:
             other = None
-        if other is None or _without_names(other) != _without_names(found):
+        if other is None or not found.is_as(other):
             return (
                 f"the order in which the results of {operation.opcode}{operation.at} are "
                 "allocated, so that they may lie at other addresses: upstream's numbers of tensors "
                 "that several tasks hand over are not followed"
             )
     return ""
-
-
-def _without_names(leaf: IssuedLeaf) -> IssuedLeaf:
-    return replace(leaf, buffers=tuple(replace(each, name="") for each in leaf.buffers))

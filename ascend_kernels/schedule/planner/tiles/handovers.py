@@ -92,7 +92,7 @@ def pass_through_gm(graph: TileGraph) -> TileGraph:
         graph,
         nodes=tuple(nodes.values()),
         tensors=tuple(tensors),
-        next_raw=raw,
+        raw_tiles=(*graph.raw_tiles, *(each.tile for each in tensors[len(graph.tensors) :])),
         guessed_raws=graph.guessed_raws.union(guessed),
     )
     if number > graph.next_number:

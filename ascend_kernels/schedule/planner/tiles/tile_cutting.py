@@ -77,7 +77,10 @@ def cut(graph: TileGraph) -> TileGraph:
     for node in graph.nodes:
         cutter.take(node)
     return TileGraph(
-        nodes=tuple(cutter.nodes), tensors=tuple(cutter.tensors), next_raw=cutter.next_raw
+        nodes=tuple(cutter.nodes),
+        tensors=tuple(cutter.tensors),
+        first_raw=graph.next_raw,
+        raw_tiles=tuple(cutter.raw_tiles),
     )
 
 
@@ -88,7 +91,9 @@ class _Cutter:
         self._regions = [_Region(each, {}) for each in graph.tensors]
         self.nodes: list[Node] = []
         self.tensors: list[TileTensor] = []
-        self.next_raw = graph.next_raw
+        self.raw_tiles: list[Shape] = []
+        self._first_raw = graph.next_raw
+        self._tile: Shape = ()
         self._node = Node(opcode="", number=-1, inputs=(), outputs=())
         self._row = TILE_OPCODES["VIEW"]
 
@@ -406,7 +411,7 @@ class _Cutter:
         if axis != len(extent) - 1:
             opcode = opcode.replace("_SINGLE", "LINE")
         outputs, row = [result], TILE_OPCODES[opcode]
-        self.next_raw += 1  # upstream makes one more, which nothing uses
+        self.raw_tiles.append(self._tile)  # upstream makes one more, which nothing uses
         scratch = reduction_scratch(row, extent, axis, element_bytes(fmt), DEFAULT_CHIP)
         if scratch is not None:
             outputs.append(self._tensor(self._raw(TileTensor(format=fmt, shape=scratch))))
@@ -416,8 +421,9 @@ class _Cutter:
         """Offset and extents of each tile, innermost dimension fastest."""
         steps = self._node.tile_shape
         starts = [range(0, extent, step) for extent, step in zip(shape, steps, strict=False)]
-        for offset in itertools.product(*starts):
-            yield offset, tuple(map(min, steps, map(int.__sub__, shape, offset)))
+        for self._tile in itertools.product(*starts):
+            yield self._tile, tuple(map(min, steps, map(int.__sub__, shape, self._tile)))
+        self._tile = ()
 
     def _region(self, tensor: TileTensor) -> int:
         self._regions.append(_Region(self._raw(tensor), {}))
@@ -425,8 +431,9 @@ class _Cutter:
 
     def _raw(self, tensor: TileTensor) -> TileTensor:
         """A tensor in memory of its own."""
-        self.next_raw += 1
-        return replace(tensor, raw=self.next_raw - 1, raw_shape=())
+        raw = self._first_raw + len(self.raw_tiles)
+        self.raw_tiles.append(self._tile)
+        return replace(tensor, raw=raw, raw_shape=(), tile=self._tile)
 
     def _tensor(self, tensor: TileTensor) -> int:
         self.tensors.append(tensor)
@@ -440,7 +447,9 @@ class _Cutter:
         size = extent or whole.shape
         valid = whole.valid if offset is None else whole.part(offset, size)
         raw_shape = whole.raw_shape or whole.shape
-        tile = self._tensor(replace(whole, shape=size, raw_shape=raw_shape, valid=valid))
+        tile = self._tensor(
+            replace(whole, shape=size, raw_shape=raw_shape, valid=valid, tile=self._tile)
+        )
         held.tiles[start] = tile
         return tile
 

@@ -44,6 +44,8 @@ class Memory(enum.Enum):
     TEMPORARY = "GM: passed from task to task"
     SLOT = "GM: passed from body to body"
 
+    __hash__ = object.__hash__  # the one of Enum is Python code
+
 
 def _holds(whole: int, start: Scalar, extent: int) -> bool:
     return isinstance(start, int) and start + extent <= whole
@@ -69,6 +71,8 @@ class TileTensor:
             of a view at a place that a loop decides; () is the shape.
         slot: the place, of all that bodies pass on, where it lies or is left; None of others.
         is_partial: a body writes a part of it only.
+        tile: the offset of the tile that it was made for, in the result of the operation; () of
+            what was made for no tile alone.
     """
 
     format: Format
@@ -80,6 +84,7 @@ class TileTensor:
     valid: Scalars = ()
     slot: int | None = None
     is_partial: bool = False
+    tile: Shape = ()
 
     @property
     def extents(self) -> Scalars:
@@ -170,7 +175,8 @@ class TileGraph:
     Attributes:
         nodes: producers need not stand before consumers until the graph is sorted.
         tensors: in the order in which they were made.
-        next_raw: the number of the next raw tensor.
+        first_raw: the number of the first raw tensor that a stage made.
+        raw_tiles: `TileTensor.tile` of each of these, those that are in use no more among them.
         guessed_raws: the numbers of raw tensors that upstream may give in another order.
         name: of the run of operations, where a kernel has several.
         is_by_count: once there are subgraphs: how many are alike decided what they hold.
@@ -178,7 +184,8 @@ class TileGraph:
 
     nodes: tuple[Node, ...]
     tensors: tuple[TileTensor, ...]
-    next_raw: int = 0
+    first_raw: int = 0
+    raw_tiles: tuple[Shape, ...] = ()
     guessed_raws: frozenset[int] = frozenset()
     name: str = ""
     is_by_count: bool = False
@@ -189,6 +196,11 @@ class TileGraph:
         written = sorted({tensor for node in self.nodes for tensor in node.outputs})
         lasting = Memory.ARGUMENT, Memory.SLOT
         return tuple(each for each in written if self.tensors[each].memory in lasting)
+
+    @property
+    def next_raw(self) -> int:
+        """The number of the next raw tensor."""
+        return self.first_raw + len(self.raw_tiles)
 
     @property
     def next_number(self) -> int:
@@ -272,14 +284,16 @@ def in_order(nodes: Sequence[Node], called: Sequence[int] = ()) -> tuple[Node, .
         for tensor in node.outputs:
             made.setdefault(tensor, []).append(node.number)
     before = {after: [first] for first, after in itertools.pairwise(called)}
+    by_number = {node.number: node for node in nodes}
     needed: dict[int, list[int]] = {}
-    waiting: dict[int, int] = dict.fromkeys((each.number for each in nodes), 0)
-    for node in nodes:
-        needs = needed[node.number] = before.get(node.number, [])
+    waiting = dict.fromkeys(by_number, 0)
+    for number, node in by_number.items():
+        needs = needed[number] = before.get(number, [])
         for tensor in node.inputs:  # once for each result that it reads
-            needs += made.get(tensor, ())
-        if node.number in needs:
-            needs[:] = (each for each in needs if each != node.number)
+            if tensor in made:
+                needs += made[tensor]
+        if number in needs:
+            needs[:] = (each for each in needs if each != number)
         for each in needs:
             waiting[each] += 1
     found = [number for number, count in waiting.items() if not count]
@@ -291,7 +305,6 @@ def in_order(nodes: Sequence[Node], called: Sequence[int] = ()) -> tuple[Node, .
     if len(found) < len(nodes):
         (first, *_) = (each for each in nodes if each.number not in {*found})
         raise ValueError(f"operations wait for each other, {first.place} among them")
-    by_number = {each.number: each for each in nodes}
     return tuple(by_number[number] for number in reversed(found))
 
 

@@ -80,7 +80,7 @@ class _Splitter:
             for place, each in enumerate([*self._assembles, *reversed(self._reshapes)])
         ]
         nodes = (*self._nodes.values(), *added)
-        whole = alive(TileGraph(nodes=nodes, tensors=tuple(self._tensors), next_raw=self._raw))
+        whole = alive(TileGraph(nodes=nodes, tensors=tuple(self._tensors), first_raw=self._raw))
         # Sorted once more when memory is set (split_reshape.cpp:1209, :1214), as the dumps show.
         return replace(whole, nodes=in_order(whole.nodes))
 

@@ -90,14 +90,14 @@ def split_raw(graph: TileGraph) -> TileGraph:
 
     By raw tensor, its last tile first (tile_graph_pass/graph_optimization/split_raw.cpp:131).
     """
-    tensors, following = list(graph.tensors), graph.next_raw
+    tensors, raw_tiles = list(graph.tensors), list(graph.raw_tiles)
     used = {each for node in graph.nodes for each in (*node.inputs, *node.outputs)}
     for tensor in sorted(used, key=lambda each: (tensors[each].raw, -each)):
         held = tensors[tensor]
         if held.memory is Memory.UB and held.raw_shape not in ((), held.shape):
-            tensors[tensor] = replace(held, raw=following, raw_shape=())
-            following += 1
-    return replace(graph, tensors=tuple(tensors), next_raw=following)
+            tensors[tensor] = replace(held, raw=graph.first_raw + len(raw_tiles), raw_shape=())
+            raw_tiles.append(held.tile)
+    return replace(graph, tensors=tuple(tensors), raw_tiles=tuple(raw_tiles))
 
 
 def split_assembled(graph: TileGraph) -> TileGraph:
@@ -203,7 +203,7 @@ def duplicate_views(graph: TileGraph) -> TileGraph:
         graph,
         nodes=tuple(again),
         tensors=tuple(tensors),
-        next_raw=following,
+        raw_tiles=(*graph.raw_tiles, *(each.tile for each in tensors[len(graph.tensors) :])),
         guessed_raws=graph.guessed_raws.union(guessed),
     )
     return alive(made_anew)
@@ -260,7 +260,7 @@ def settle_moves(graph: TileGraph) -> TileGraph:
         graph,
         nodes=tuple(nodes.values()),
         tensors=tuple(tensors),
-        next_raw=raw,
+        raw_tiles=(*graph.raw_tiles, *(each.tile for each in tensors[len(graph.tensors) :])),
         guessed_raws=graph.guessed_raws | guessed,
     )
     return settled if raw == first_raw else alive(settled)
@@ -395,7 +395,12 @@ def settle_reshapes(graph: TileGraph) -> TileGraph:
                 nodes[reader.number] = replace(held, inputs=inputs)
                 number, raw = number + 1, raw + 1
         nodes[node.number] = replace(node, inputs=(source,), outputs=(result,))
-    settled = replace(graph, nodes=tuple(nodes.values()), tensors=tuple(tensors), next_raw=raw)
+    settled = replace(
+        graph,
+        nodes=tuple(nodes.values()),
+        tensors=tuple(tensors),
+        raw_tiles=graph.raw_tiles + ((),) * (raw - graph.next_raw),
+    )
     return settled if number == graph.next_number else alive(settled)
 
 
