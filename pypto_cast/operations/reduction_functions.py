@@ -249,6 +249,7 @@ class _Reduction:
                 trust=trust(self._operation.name),
                 engine=context.converter,
                 threads=context.threads,
+                family=context.chip.isa,
             )
             if found is not None:
                 return found
@@ -263,9 +264,10 @@ class _Reduction:
         ordered = self._within(held[0])
         if ASSUME_SUM_ORDER in trust(self._operation.name).assumed:
             return ordered
-        return Enclosure(values=ordered.values, interval=self._within(x).interval)
+        whole = self._within(x, is_joined=True)
+        return Enclosure(values=ordered.values, interval=whole.interval)
 
-    def _within(self, x: Enclosure) -> Enclosure:
+    def _within(self, x: Enclosure, *, is_joined: bool = False) -> Enclosure:
         return arithmetic.reduce(
             self._operation,
             x,
@@ -276,6 +278,8 @@ class _Reduction:
             cause=self._cause,
             engine=options.current().converter,
             threads=options.current().threads,
+            family=options.current().chip.isa,
+            is_joined=is_joined,
         )
 
     def _joined(self, a: Enclosure | None, b: Enclosure | None) -> Enclosure | None:

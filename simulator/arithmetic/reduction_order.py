@@ -74,7 +74,7 @@ def tree(x: X, join: Join[X], glue: Glue[X]) -> X:
 
 def row_sum(x: X, repeat: int, join: Join[X], glue: Glue[X]) -> X:
     """Sum rows: repeats pairwise, the odd one and the tail onto the first, then the tree."""
-    groups, tail = _repeats(x, repeat)
+    groups, tail = repeats(x, repeat)
     if groups is None:
         return tree(x, join, glue)
     count = groups.shape[-2]
@@ -82,24 +82,24 @@ def row_sum(x: X, repeat: int, join: Join[X], glue: Glue[X]) -> X:
     if pairs:
         held = join(groups[..., 0 : 2 * pairs : 2, :], groups[..., 1 : 2 * pairs : 2, :])
         if count % 2:
-            held = _onto(held, 0, groups[..., -1, :], join, glue)
+            held = onto(held, 0, groups[..., -1, :], join, glue)
     else:
         held = groups
     if tail is not None:
-        held = _onto(held, 0, tail, join, glue)
+        held = onto(held, 0, tail, join, glue)
     while pairs > 1:
         odd = held[..., pairs - 1, :] if pairs % 2 else None
         pairs //= 2
         held = join(held[..., 0 : 2 * pairs : 2, :], held[..., 1 : 2 * pairs : 2, :])
         if odd is not None:
-            held = _onto(held, pairs - 1, odd, join, glue)
+            held = onto(held, pairs - 1, odd, join, glue)
     first: X = held[..., 0, :]
     return tree(first, join, glue)
 
 
 def row_extreme(x: X, repeat: int, join: Join[X], glue: Glue[X]) -> X:
     """Join the repeats of rows one after another, the tail before the third; lanes remain."""
-    groups, tail = _repeats(x, repeat)
+    groups, tail = repeats(x, repeat)
     if groups is None:
         return x
     count = groups.shape[-2]
@@ -107,7 +107,7 @@ def row_extreme(x: X, repeat: int, join: Join[X], glue: Glue[X]) -> X:
     if count > 1:
         held = join(held, groups[..., 1:2, :])
     if tail is not None:
-        held = _onto(held, 0, tail, join, glue)
+        held = onto(held, 0, tail, join, glue)
     for group in range(2, count):
         held = join(held, groups[..., group : group + 1, :])
     lanes: X = held[..., 0, :]
@@ -119,11 +119,15 @@ def row_sum_of_integers(x: X, repeat: int, join: Join[X], glue: Glue[X]) -> X:
     block = BLOCK_BYTES * repeat // REPEAT_BYTES
     held: X = x[..., :block]
     for start in range(block, x.shape[-1], block):
-        more = x[..., start : start + block]
-        lanes = more.shape[-1]
-        added = join(held[..., :lanes], more)
-        held = glue((added, held[..., lanes:]), -1) if lanes < block else added
+        held = in_lanes(held, x[..., start : start + block], join, glue)
     return held
+
+
+def in_lanes(held: X, more: X, join: Join[X], glue: Glue[X]) -> X:
+    """Join lanes onto the first lanes of others; the rest stays."""
+    lanes = more.shape[-1]
+    added = join(held[..., :lanes], more)
+    return glue((added, held[..., lanes:]), -1) if lanes < held.shape[-1] else added
 
 
 def row_product(x: X, repeat: int, join: Join[X], glue: Glue[X]) -> X:
@@ -140,7 +144,7 @@ def column_sum(x: X, repeat: int, join: Join[X], glue: Glue[X]) -> X:
     while (count := x.shape[-2]) > 1:
         even = count // 2 * 2
         held = join(x[..., 0:even:2, :], x[..., 1:even:2, :])
-        x = _onto(held, 0, x[..., -1, :], join, glue) if count % 2 else held
+        x = onto(held, 0, x[..., -1, :], join, glue) if count % 2 else held
     return x
 
 
@@ -152,7 +156,7 @@ def column_extreme(x: X, repeat: int, join: Join[X], glue: Glue[X]) -> X:
     return held
 
 
-def _repeats(x: X, repeat: int) -> tuple[X | None, X | None]:
+def repeats(x: X, repeat: int) -> tuple[X | None, X | None]:
     """Cut rows into full repeats and a tail; no repeats where one instruction takes the row."""
     elems = x.shape[-1]
     if elems <= repeat:
@@ -162,12 +166,9 @@ def _repeats(x: X, repeat: int) -> tuple[X | None, X | None]:
     return full, x[..., count * repeat :] if elems % repeat else None
 
 
-def _onto(held: X, group: int, more: X, join: Join[X], glue: Glue[X]) -> X:
+def onto(held: X, group: int, more: X, join: Join[X], glue: Glue[X]) -> X:
     """Join lanes onto the first lanes of one group."""
-    lanes = more.shape[-1]
-    first = join(held[..., group, :lanes], more)
-    if lanes < held.shape[-1]:
-        first = glue((first, held[..., group, lanes:]), -1)
+    first = in_lanes(held[..., group, :], more, join, glue)
     parts = [held[..., :group, :], first[..., None, :], held[..., group + 1 :, :]]
     return glue([part for part in parts if part.shape[-2]], -2)
 
@@ -269,7 +270,22 @@ def row_pieces(shape: tuple[int, ...], axis: int) -> Iterator[Index]:
         yield (slice(start, start + step),)
 
 
+def slabs(shape: tuple[int, ...], last: bool) -> Iterator[Index]:
+    """Cut an array beside its reduced axis into slabs that stay in the cache."""
+    if last:
+        step = max(1, _SLAB_ELEMS // shape[-1])
+        for start in range(0, shape[0], step):
+            yield (slice(start, start + step),)
+        return
+    step = max(_LEAST_LANES, _SLAB_ELEMS // shape[-2])
+    for outer in range(shape[0]):
+        for start in range(0, shape[-1], step):
+            yield (slice(outer, outer + 1), slice(None), slice(start, start + step))
+
+
 _PIECE_ELEMS: Final = 1 << 15
+_SLAB_ELEMS: Final = 1 << 16
+_LEAST_LANES: Final = 64
 
 
 def reach(
