@@ -206,7 +206,7 @@ _REGISTERED: Final = 2
 """`numpy.dtype.isbuiltin` of a dtype that another library registers."""
 _E5M2: Final = numpy_dtype(DataType.DT_FP8E5M2)
 _E5M2_HEADER: Final = re.compile(rb"^(\{'descr': )'[<|]f1'")
-"""What numpy writes for E5M2, and cannot read: ml_dtypes calls it a float of one byte."""
+"""The name that numpy writes for E5M2 and cannot read: ml_dtypes has it as a float of one byte."""
 _READERS: Final = {
     1: np.lib.format.read_array_header_1_0,
     2: np.lib.format.read_array_header_2_0,

@@ -24,13 +24,15 @@ from simulator.arithmetic.interval import (
     with_open_nans,
 )
 from simulator.arithmetic.operation import Array, IntervalRule, Operation
-from simulator.arithmetic.reduction_families import ORDERS, Orders, onto_zero
 from simulator.arithmetic.reduction_order import (
+    ORDERS,
     Order,
+    Orders,
     Tiles,
     growth_of,
     is_unrounded,
     last_bit,
+    onto_zero,
     order_bound,
     row_pieces,
     slabs,
