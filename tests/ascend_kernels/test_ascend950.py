@@ -149,14 +149,23 @@ def test_a_pair_of_the_other_family_is_named() -> None:
         pypto.cast(y, pypto.DT_HF8)
 
 
-@pytest.mark.parametrize("name", ["DT_FP8", "DT_HF4", "DT_FP4_E2M1", "DT_FP4_E1M2"])
-def test_dtypes_without_a_format_are_refused_by_name(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("DT_FP8", "; formats are of DT_FP8E4M3, DT_FP8E5M2, DT_FP8E8M0"),
+        ("DT_HF4", ""),
+        ("DT_FP4_E2M1", "; formats are of DT_FP4_E2M1X2"),
+        ("DT_FP4_E1M2", "; formats are of DT_FP4_E1M2X2"),
+    ],
+)
+def test_dtypes_without_a_format_are_refused_by_name(name: str, instead: str) -> None:
     x = pypto.tensor(None, pypto.DT_FP32, data=[[1.0, 2.0]])
     with (
         pypto.options(chip=CHIP),
-        pytest.raises(pypto.UnsupportedCastError, match=rf"FP32 -> {name[3:]}: "),
+        pytest.raises(pypto.UnsupportedCastError, match=rf"FP32 -> {name[3:]}: ") as refused,
     ):
         pypto.cast(x, pypto.DataType[name])
+    assert str(refused.value).endswith(f"{name} is a name without a format here{instead}")
 
 
 def test_scales_are_no_pair_of_pypto() -> None:
