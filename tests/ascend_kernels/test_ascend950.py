@@ -176,6 +176,14 @@ def test_scales_are_no_pair_of_pypto() -> None:
                 pypto.cast(src, dst)
 
 
+@pytest.mark.parametrize("entry", [0, 0.0, -0.0, -2.0, -float("inf")])
+def test_a_scale_is_neither_zero_nor_negative(entry: float) -> None:
+    with pytest.raises(OverflowError, match=r"data\[0, 1\] is .* neither zero nor negative"):
+        pypto.tensor(None, pypto.DT_FP8E8M0, data=[[1.0, entry]])
+    held = pypto.tensor(None, pypto.DT_FP8E8M0, data=[[1.0, float("nan")]])
+    assert held.numpy().view(np.uint8).tolist() == [[127, 255]]
+
+
 def test_the_last_axis_of_fp4_is_even() -> None:
     x = pypto.tensor(None, pypto.DT_BF16, data=[[1.0, 2.0, 3.0]])
     with (
