@@ -126,8 +126,11 @@ def _operators(torch: Any) -> dict[str, Callable[..., Any]]:
 def _apart(torch: Any, kernel: Callable[..., None]) -> Callable[..., None]:
     """A kernel that gets copies of tensors in one memory, whose changed bytes are put back.
 
-    The prologs' drivers hand in codes and scales of a page as views of the same pages, which a
-    kernel of this package refuses, as it cannot know that no view reads what the other writes.
+    The prologs' drivers hand in the same pages twice, whole, as codes in FP8 and as scales in FP32,
+    and the kernel writes to both. Inputs may overlap; outputs that do are refused here: a result is
+    written back whole, and which bytes of the other's it would take back is for the kernel to say.
+    Upstream checks no memory (`from_torch` takes any view), and on a device each write is of its
+    rows alone.
     """
 
     def call(*given: Any) -> None:

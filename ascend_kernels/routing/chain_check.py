@@ -5,8 +5,7 @@ smaller result, -0 counted below +0. Neither does clamping, nor overflow to infi
 casts never decreases either, and neither does the single rounding. A function that never decreases
 is known by its thresholds: for each result, the least source that reaches it, which bisection
 finds. Two functions differ on the sources between unequal thresholds, and nowhere else. NaN is
-compared apart: every NaN becomes the same. Codes are ranked in the order of their values: from 0
-on, NaN left out, -0 right before +0.
+compared apart: every NaN becomes the same.
 
 "Not zero" is no such function, nor is a UINT64 taken for an INT64. They are monotone in parts, and
 the thresholds of each part are found (`Question.cuts`).
@@ -22,7 +21,7 @@ import decimal
 import enum
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -31,85 +30,22 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from simulator.arithmetic import total_order
-from simulator.numbers import formats
-from simulator.numbers.convert import values_of
-from simulator.numbers.formats import BOOL, UINT32, UINT64, Codes, FloatFormat, Format, IntFormat
+from ascend_kernels.routing.value_ranks import (
+    Function,
+    Ranks,
+    code_pieces,
+    codes_at,
+    is_nan,
+    last_rank,
+    nan_codes,
+    ranks_of,
+    result_codes,
+    result_ranks,
+)
+from simulator.numbers.formats import BOOL, UINT32, UINT64, Codes, FloatFormat, Format
 from simulator.numbers.literals import Number, number_of
 from simulator.numbers.rounding import boundary_codes
-
-Ranks = npt.NDArray[np.uint64]
-
-
-def last_rank(fmt: Format) -> int:
-    """The rank of the largest value: of infinity where there is one."""
-    if isinstance(fmt, IntFormat):
-        return fmt.max - fmt.min
-    return 2 * _largest(fmt) + 1
-
-
-def nan_codes(fmt: Format) -> tuple[int, int]:
-    """The number of NaN codes, and the first of them; (0, 0) where there is none."""
-    if isinstance(fmt, IntFormat) or fmt.nan_code is None:
-        return 0, 0
-    return 2 * (fmt.sign_code - 1 - _largest(fmt)), _largest(fmt) + 1
-
-
-def codes_at(ranks: Ranks, fmt: Format) -> Codes:
-    """The codes of ranks, of the format's code dtype."""
-    if isinstance(fmt, IntFormat):
-        # Low bits: numpy wraps.
-        values = ranks + np.uint64(fmt.min & 0xFFFFFFFFFFFFFFFF)
-        codes: Codes = (values & np.uint64((1 << fmt.bits) - 1)).astype(fmt.code_dtype)
-        return codes
-    negatives = np.uint64(_largest(fmt) + 1)
-    magnitude = np.where(ranks < negatives, negatives - np.uint64(1) - ranks, ranks - negatives)
-    sign = np.where(ranks < negatives, np.uint64(fmt.sign_code), np.uint64(0))
-    return (magnitude | sign).astype(fmt.code_dtype)
-
-
-def ranks_of(codes: Codes, fmt: Format) -> Ranks:
-    """The ranks of codes, none of which is a NaN."""
-    wide = codes.astype(np.uint64)
-    if isinstance(fmt, IntFormat):
-        # Two's complement without its sign bit's weight: the smallest value is rank 0.
-        return wide ^ np.uint64(1 << (fmt.bits - 1)) if fmt.signed else wide
-    negatives = np.uint64(fmt.rank_of_code(_largest(fmt)) + 1)
-    magnitude = wide & np.uint64(fmt.sign_code - 1)
-    magnitude = formats.taper_of(fmt).ranks[magnitude] if fmt.dots else magnitude
-    negative = wide >= np.uint64(fmt.sign_code)
-    return np.where(negative, negatives - np.uint64(1) - magnitude, negatives + magnitude)
-
-
-def code_pieces(low: int, high: int, fmt: Format, most: int) -> Iterator[tuple[int, Codes]]:
-    """Yields the codes of the ranks from `low` to `high` in pieces, each with its first rank."""
-    # Within a sign the codes ascend or descend one by one.
-    change = fmt.max - fmt.min + 1 >> 1 if isinstance(fmt, IntFormat) else _largest(fmt) + 1
-    steps = np.arange(most, dtype=np.uint64).astype(fmt.code_dtype)
-    start = low
-    while start <= high:
-        stop = min(start + most, high + 1)
-        if start < change < stop:
-            stop = change
-        first = codes_at(np.array([start], np.uint64), fmt)
-        descends = isinstance(fmt, FloatFormat) and start < change
-        offsets = steps[: stop - start]
-        yield start, first - offsets if descends else first + offsets
-        start = stop
-
-
-def is_nan(codes: Codes, fmt: Format) -> npt.NDArray[np.bool_]:
-    """True where a code is NaN."""
-    return total_order.is_nan(values_of(codes, fmt), fmt)
-
-
-def _largest(fmt: FloatFormat) -> int:
-    """The code of the largest value."""
-    return fmt.max_code if fmt.inf_code is None else fmt.inf_code
-
-
-Function = Callable[[Codes], Codes]
-"""Converts source codes to destination codes."""
+from tiling.chips import A2_A3
 
 _MOST_THRESHOLD_BITS: Final = 16
 _MOST_ENUMERATED_BITS: Final = 32
@@ -214,6 +150,7 @@ class Question:
         low: rank of the least value.
         high: rank of the largest value.
         has_nan: NaN is among them.
+        family: the instructions of the chains.
     """
 
     src: Format
@@ -221,11 +158,12 @@ class Question:
     low: int
     high: int
     has_nan: bool
+    family: str = A2_A3
 
     @property
     def codes(self) -> int:
         """The number of sources."""
-        return self.high - self.low + 1 + self.has_nan * nan_codes(self.src)[0]
+        return self.high - self.low + 1 + self.has_nan * sum(map(len, nan_codes(self.src)))
 
     @property
     def ends(self) -> tuple[int, int]:
@@ -292,9 +230,9 @@ def _is_new(ascending: Ranks | Codes) -> npt.NDArray[np.bool_]:
     return np.append(True, ascending[1:] != ascending[:-1])
 
 
-def all_values(src: Format, dst: Format) -> Question:
+def all_values(src: Format, dst: Format, family: str = A2_A3) -> Question:
     """The question about all codes of the source."""
-    return Question(src=src, dst=dst, low=0, high=last_rank(src), has_nan=True)
+    return Question(src=src, dst=dst, low=0, high=last_rank(src), has_nan=True, family=family)
 
 
 def judge(question: Question, chain: Function, single: Function) -> Verdict | None:
@@ -331,8 +269,9 @@ def between_thresholds(question: Question, chain: Function, single: Function) ->
     functions = (chain, single)
     starts = np.sort(np.concatenate([_thresholds(question, one) for one in functions]))
     starts = starts[_is_new(starts)]
-    begins = codes_at(starts, question.src)
-    found, wanted = (ranks_of(function(begins), question.dst) for function in functions)
+    found, wanted = (
+        result_ranks(function, starts, question.src, question.dst) for function in functions
+    )
     ends = np.append(starts[1:] - np.uint64(1), np.uint64(question.high))
     different = np.flatnonzero(found != wanted)
     tally.add_ranges(starts[different], ends[different], found[different], wanted[different])
@@ -350,7 +289,7 @@ def _thresholds(question: Question, function: Function) -> Ranks:
     """
 
     def at(ranks: Ranks) -> Ranks:
-        return ranks_of(function(codes_at(ranks, question.src)), question.dst)
+        return result_ranks(function, ranks, question.src, question.dst)
 
     starts = [question.low, *question.cuts]
     found = [np.array(starts, np.uint64)]
@@ -447,9 +386,9 @@ class _Tally:
 
     def add_ranges(self, starts: Ranks, ends: Ranks, found: Ranks, wanted: Ranks) -> None:
         """Add ranges of sources, whose results are the same all over a range, as ranks."""
-        self._add(starts, ends, int(_distance(found, wanted).max(initial=0)))
         src, dst = self.question.src, self.question.dst
-        found, wanted = codes_at(found, dst), codes_at(wanted, dst)
+        found, wanted = result_codes(found, dst), result_codes(wanted, dst)
+        self._add(starts, ends, self._apart(found, wanted))
         # Codes of negative floats ascend as ranks descend, so either end may hold the first.
         for inward in range(_SHOWN):
             shift = np.uint64(inward)
@@ -459,18 +398,17 @@ class _Tally:
 
     def add_nan(self, chain: Function, single: Function, *, every: bool = False) -> None:
         """Compare the results of NaN: of one NaN, or of every one."""
-        count, start = nan_codes(self.question.src)
-        if not self.question.has_nan or not count:
+        if not self.question.has_nan:
             return
-        src, half = self.question.src, count // 2
-        for low in (start, start | 1 << (src.bits - 1)):
-            for piece in range(low, low + half if every else low + 1, _PIECE_CODES):
-                stop = min(piece + (_PIECE_CODES if every else _SHOWN), low + half)
+        src = self.question.src
+        for nans in nan_codes(src):
+            for piece in nans[::_PIECE_CODES] if every else nans[:1]:
+                stop = min(piece + (_PIECE_CODES if every else _SHOWN), nans.stop)
                 codes = np.arange(piece, stop, dtype=np.uint64).astype(src.code_dtype)
                 found, wanted = chain(codes), single(codes)
                 different = np.flatnonzero(found != wanted)
                 if different.size:
-                    self.differing += different.size if every else half
+                    self.differing += different.size if every else len(nans)
                     self._keep(codes[different], found[different], wanted[different])
 
     def _add(self, starts: Ranks, ends: Ranks, largest: int) -> None:
@@ -530,13 +468,16 @@ _NINE_DIGITS: Final = decimal.Context(prec=9)
 _SHORT_BELOW: Final = 10**12
 
 
-def question_between(src: Format, dst: Format, values: tuple[Bound, Bound]) -> Question:
+def question_between(
+    src: Format, dst: Format, values: tuple[Bound, Bound], family: str = A2_A3
+) -> Question:
     """The question about the values of a source from one bound to another, both included.
 
     Args:
         src: source format.
         dst: destination format.
         values: the bounds, of which the first is not above the second. Zero includes -0.
+        family: the instructions of the chains.
 
     Raises:
         RouteError: not two numbers, upside down, or no value of the source lies between.
@@ -557,7 +498,7 @@ def question_between(src: Format, dst: Format, values: tuple[Bound, Bound]) -> Q
             f"{src} has no value between {_text(least)} and {_text(largest)}; the nearest: "
             f"{', '.join(near)}"
         )
-    return Question(src=src, dst=dst, low=low, high=high, has_nan=False)
+    return Question(src=src, dst=dst, low=low, high=high, has_nan=False, family=family)
 
 
 def _text(bound: Bound) -> str:

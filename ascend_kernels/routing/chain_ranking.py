@@ -16,30 +16,26 @@ import numpy as np
 from ascend_kernels.routing.chain_check import (
     DifferingCode,
     Evidence,
-    Function,
     Question,
     RouteError,
     Verdict,
     all_values,
     between_thresholds,
-    codes_at,
     enumerated,
-    is_nan,
     judge,
-    last_rank,
-    ranks_of,
 )
 from ascend_kernels.routing.chains import (
     MOST_STEPS,
-    ROUTE_FORMATS,
     Chain,
     all_chains,
     chain_named,
     function_of,
     route_estimate,
+    route_formats,
     route_program,
     single_rounding,
 )
+from ascend_kernels.routing.value_ranks import Function, codes_at, is_nan, last_rank, ranks_of
 from ascend_kernels.routing.verdict_table import TABLE_STEPS, RecordedRoute, recorded_rows
 from simulator.arithmetic.cast_choices import (
     ODD_UNDERFLOW_RULE,
@@ -53,7 +49,7 @@ from simulator.machine.core import ScalarWork
 from simulator.machine.isa import ScalarOp
 from simulator.numbers.formats import FORMATS, FP32, Codes, FloatFormat, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
-from tiling.chips import DEFAULT_CHIP
+from tiling.chips import A2_A3, CHIPS, DEFAULT_CHIP, Chip
 
 STRETCHES: Final = 128
 _CODES_OF_A_STRETCH: Final = 256
@@ -99,19 +95,20 @@ class RankedChain:
     cycles: float
 
 
-def check_ends(src: Format, dst: Format, steps: int) -> None:
+def check_ends(src: Format, dst: Format, steps: int, family: str = A2_A3) -> None:
     """Refuse questions that no chain can answer.
 
     Raises:
         RouteError: a format that the matrix lacks, equal formats, or a number of steps out of
             range.
     """
-    known = ", ".join(fmt.name for fmt in ROUTE_FORMATS)
+    formats = route_formats(family)
+    known = ", ".join(fmt.name for fmt in formats)
     for fmt in (src, dst):
-        if fmt not in ROUTE_FORMATS:
+        if fmt not in formats:
             raise RouteError(
-                f"no route {src} -> {dst}: A2/A3 casts nothing from or to {fmt}; routes are "
-                f"between {known}{_holder_words(fmt)}"
+                f"no route {src} -> {dst}: {family} casts nothing from or to {fmt}; routes are "
+                f"between {known}{_holder_words(fmt, formats)}"
             )
     if src is dst and src is not FP32:
         raise RouteError(f"{src} -> {dst} changes nothing and needs no route")
@@ -119,9 +116,9 @@ def check_ends(src: Format, dst: Format, steps: int) -> None:
         raise RouteError(f"steps must be 1 to {MOST_STEPS}, not {steps!r}")
 
 
-def _holder_words(fmt: Format) -> str:
+def _holder_words(fmt: Format, formats: Sequence[Format]) -> str:
     """Names the narrowest format of its kind that holds every value of another one."""
-    holders = [one for one in ROUTE_FORMATS if _holds(one, fmt)]
+    holders = [one for one in formats if _holds(one, fmt)]
     nearest = min(holders, key=lambda one: one.bits, default=None)
     return "" if nearest is None else f". {nearest} holds every value of {fmt}"
 
@@ -129,7 +126,7 @@ def _holder_words(fmt: Format) -> str:
 def _holds(wider: Format, fmt: Format) -> bool:
     if isinstance(wider, IntFormat) and isinstance(fmt, IntFormat):
         return wider.min <= fmt.min and fmt.max <= wider.max
-    if isinstance(wider, IntFormat) or isinstance(fmt, IntFormat):
+    if isinstance(wider, IntFormat) or isinstance(fmt, IntFormat) or wider.dots or fmt.dots:
         return False
     return wider.man_bits >= fmt.man_bits and wider.emin <= fmt.emin and _top(wider) >= _top(fmt)
 
@@ -157,9 +154,9 @@ def ranked_chains(
     Raises:
         RouteError: the thresholds of the best one and its codes do not agree, under `exhaustive`.
     """
-    src, dst = question.src, question.dst
-    single = function_of((single_rounding(src, dst, mode),))
-    chains = list(all_chains(src, dst, steps))
+    src, dst, family = question.src, question.dst, question.family
+    single = function_of((single_rounding(src, dst, mode, family),))
+    chains = list(all_chains(src, dst, steps, family=family))
     counts = _boundary_counts(question, chains, single)
     by_formats: dict[tuple[Format, ...], list[Chain]] = {}
     for chain in chains:
@@ -188,7 +185,8 @@ def _scaled_chains(
     question: Question, mode: RoundMode, steps: int, single: Function
 ) -> list[RankedChain]:
     """The best of the chains with a scaled step."""
-    chains = list(all_chains(question.src, question.dst, steps, scaled=True))
+    ends = question.src, question.dst
+    chains = list(all_chains(*ends, steps, scaled=True, family=question.family))
     counts = _boundary_counts(question, chains, single)
     ways: dict[tuple[Format, ...], list[Chain]] = {}
     for chain in sorted(chains, key=counts.__getitem__):
@@ -281,7 +279,7 @@ def chain_verdict(question: Question, chain: Chain, mode: RoundMode) -> Verdict 
     Returns:
         None where there is none; see `judge`.
     """
-    once = single_rounding(chain.src, chain.dst, mode)
+    once = single_rounding(chain.src, chain.dst, mode, chain.family)
     conversions = chain.conversions
     if conversions == (once,):
         return Verdict(
@@ -321,10 +319,17 @@ def _rest(
     return f"{rule.rule}; {rule.otherwise}, {verdict.differing:,} codes would differ"
 
 
+@functools.cache
+def ranked_chip(family: str) -> Chip:
+    """The default chip, or the first of another family."""
+    chips = (DEFAULT_CHIP, *CHIPS.values())
+    return next(chip for chip in chips if chip.isa == family)
+
+
 @functools.lru_cache(maxsize=1 << 12)
 def cycles_of(chain: Chain) -> float:
-    """Estimated cycles of 1048576 elements in tiles of 8192 on the default chip."""
-    program = route_program(chain, (RANKED_ELEMS,), (RANKED_TILE,), DEFAULT_CHIP)
+    """Estimated cycles of 1048576 elements in tiles of 8192 on the family's default chip."""
+    program = route_program(chain, (RANKED_ELEMS,), (RANKED_TILE,), ranked_chip(chain.family))
     return route_estimate(program).cycles
 
 
@@ -375,8 +380,9 @@ def lookup(
         exhaustive: compute, and show that the best one is exact on every code.
     """
     src, dst = question.src, question.dst
-    if steps == TABLE_STEPS and not exhaustive and question == all_values(src, dst):
-        rows = recorded_rows().get((src.name, dst.name, mode.name), ())
+    family = question.family
+    if steps == TABLE_STEPS and not exhaustive and question == all_values(src, dst, family):
+        rows = recorded_rows(family).get((src.name, dst.name, mode.name), ())
         if rows:
             return tuple(map(_ranked, rows))
     return ranked_chains(question, mode, steps, exhaustive=exhaustive)

@@ -25,7 +25,6 @@ from ascend_kernels.matrix import (
 )
 from ascend_kernels.program import TileProgram, lower, step_work
 from ascend_kernels.routing.vector_rows import (
-    STORAGE_FORMATS,
     VECTOR_ROWS,
     VectorRow,
     WorkStep,
@@ -44,26 +43,41 @@ from tiling.grid import Shape, as_tiles
 from tiling.loads import Job
 from tiling.plan import plan
 
-FAMILY: Final = A2_A3
-"""The family whose instructions are the steps of chains."""
-ROUTE_FORMATS: Final[tuple[Format, ...]] = (
-    *(fmt for fmt in f.FORMATS.values() if fmt in cast_formats(FAMILY)),
-    *STORAGE_FORMATS,
-)
-"""The formats of the matrix, and those that vector instructions reach."""
+
+@functools.cache
+def route_formats(family: str) -> tuple[Format, ...]:
+    """The formats of a family's matrix, and those that its vector instructions reach."""
+    cast = cast_formats(family)
+    reached = (row for row in VECTOR_ROWS if row.family == family)
+    ends = {fmt for row in reached for fmt in (row.src, row.dst) if fmt not in cast}
+    return (
+        *(fmt for fmt in f.FORMATS.values() if fmt in cast),
+        *(fmt for fmt in f.FORMATS.values() if fmt in ends),
+    )
+
+
+ROUTE_FORMATS: Final = route_formats(A2_A3)
+"""The ends of the routes that the committed table has."""
 MOST_STEPS: Final = 4
 """Rows of a chain. The number of chains grows some fifteenfold with each."""
 MOST_WORK: Final = 12
 """Instructions of a chain."""
 RouteRow = CastRule | VectorRow
-_MATRIX: Final = MATRIX[FAMILY]
-_ROWS: Final[dict[tuple[Format, Format], tuple[RouteRow, ...]]] = {
-    pair: (
-        *((_MATRIX[pair],) if pair in _MATRIX else ()),
-        *(row for row in VECTOR_ROWS if (row.src, row.dst) == pair),
-    )
-    for pair in dict.fromkeys([*_MATRIX, *((row.src, row.dst) for row in VECTOR_ROWS)])
-}
+
+
+def _rows(family: str) -> dict[tuple[Format, Format], tuple[RouteRow, ...]]:
+    matrix = MATRIX[family]
+    beside = [row for row in VECTOR_ROWS if row.family == family]
+    return {
+        pair: (
+            *((matrix[pair],) if pair in matrix else ()),
+            *(row for row in beside if (row.src, row.dst) == pair),
+        )
+        for pair in dict.fromkeys([*matrix, *((row.src, row.dst) for row in beside)])
+    }
+
+
+_ROWS: Final = {family: _rows(family) for family in MATRIX}
 _ORIGIN: Final = inferred("a chain of rows of the matrix")
 
 
@@ -78,7 +92,9 @@ class NativeCast:
     def work(self) -> tuple[WorkStep, ...]:
         """The instructions; their operands are yet to be placed."""
         if isinstance(self.rule, CastRule):
-            return resolve(FAMILY, self.rule.src, self.rule.dst, self.mode, strict=True).casts
+            return resolve(
+                self.rule.family, self.rule.src, self.rule.dst, self.mode, strict=True
+            ).casts
         return tuple(
             dataclasses.replace(step, mode=self.mode)
             if isinstance(step, CastStep) and step.takes_mode
@@ -103,6 +119,11 @@ class Chain:
     """Native casts of which each begins with the format that the one before ends with."""
 
     casts: tuple[NativeCast, ...]
+
+    @property
+    def family(self) -> str:
+        """The family whose instructions are the steps."""
+        return self.casts[0].rule.family
 
     @property
     def src(self) -> Format:
@@ -165,7 +186,7 @@ class Chain:
 
 @functools.lru_cache(maxsize=1 << 14)
 def _conversions(chain: Chain) -> tuple[ElementStep, ...]:
-    return tuple(one for step in chain.work for one in step_work(step, FAMILY))
+    return tuple(one for step in chain.work for one in step_work(step, chain.family))
 
 
 @functools.lru_cache(maxsize=1 << 10)
@@ -182,16 +203,24 @@ def function_of(conversions: tuple[ElementStep, ...]) -> Callable[[Codes], Codes
     return convert
 
 
-def single_rounding(src: Format, dst: Format, mode: RoundMode) -> Conversion:
+def single_rounding(src: Format, dst: Format, mode: RoundMode, family: str = A2_A3) -> Conversion:
     """The one rounding that a chain is held against: saturating, by the definition's NaN rule.
 
+    Values out of range become what a cast of the pair makes of them, where the family has one.
     From FP32 to FP32 it rounds to integral values.
     """
-    policy = SATURATE if isinstance(dst, IntFormat) else INF_NAN
+    rule = MATRIX[family].get((src, dst))
+    policy = INF_NAN
+    if rule is not None:
+        policy = rule.overflow
+    elif isinstance(dst, IntFormat) or dst.nan_code is None:
+        policy = SATURATE
     return Conversion(src=src, dst=dst, mode=mode, policy=policy)
 
 
-def all_chains(src: Format, dst: Format, steps: int, *, scaled: bool = False) -> Iterator[Chain]:
+def all_chains(
+    src: Format, dst: Format, steps: int, *, scaled: bool = False, family: str = A2_A3
+) -> Iterator[Chain]:
     """Yields every chain of at most `steps` rows, shorter ones first.
 
     Args:
@@ -199,12 +228,14 @@ def all_chains(src: Format, dst: Format, steps: int, *, scaled: bool = False) ->
         dst: destination format.
         steps: 1 to `MOST_STEPS`.
         scaled: yield the chains with one scaled step instead of those without.
+        family: the instructions.
     """
     # That codes are read as those of another format takes no instruction, and counts for none.
-    views = sum(row.src is src and not row.work for row in VECTOR_ROWS)
+    rows = (row for row in VECTOR_ROWS if row.family == family)
+    views = sum(row.src is src and not row.work for row in rows)
     for count in range(1, steps + views + 1):
-        for path in _paths((src,), dst, count):
-            choices = (_choices(pair) for pair in itertools.pairwise(path))
+        for path in _paths((src,), dst, count, family):
+            choices = (_choices(family, pair) for pair in itertools.pairwise(path))
             for casts in itertools.product(*choices):
                 chain = Chain(casts=casts)
                 is_asked = sum(cast.is_scaled for cast in casts) == scaled
@@ -213,54 +244,63 @@ def all_chains(src: Format, dst: Format, steps: int, *, scaled: bool = False) ->
 
 
 @functools.cache
-def _choices(pair: tuple[Format, Format]) -> tuple[NativeCast, ...]:
+def _choices(family: str, pair: tuple[Format, Format]) -> tuple[NativeCast, ...]:
     return tuple(
-        NativeCast(rule=row, mode=mode) for row in _ROWS[pair] for mode in row.modes or (None,)
+        NativeCast(rule=row, mode=mode)
+        for row in _ROWS[family][pair]
+        for mode in row.modes or (None,)
     )
 
 
-def _paths(begun: tuple[Format, ...], dst: Format, left: int) -> Iterator[tuple[Format, ...]]:
+def _paths(
+    begun: tuple[Format, ...], dst: Format, left: int, family: str
+) -> Iterator[tuple[Format, ...]]:
     if left == 0:
         if begun[-1] is dst:
             yield begun
         return
-    for src, over in _ROWS:
-        if src is begun[-1] and (over not in STORAGE_FORMATS or left == 1):
-            yield from _paths((*begun, over), dst, left - 1)
+    for src, over in _ROWS[family]:
+        is_cast = storage_format(over, family) is over
+        if src is begun[-1] and (is_cast or left == 1):
+            yield from _paths((*begun, over), dst, left - 1, family)
 
 
-def chain_named(formats: tuple[Format, ...], modes: tuple[str, ...]) -> Chain:
+def chain_named(formats: tuple[Format, ...], modes: tuple[str, ...], family: str = A2_A3) -> Chain:
     """The chain through these formats.
 
     Args:
         formats: both ends included.
         modes: the words of each step, as `NativeCast.words`.
+        family: the instructions.
 
     Raises:
         KeyError: there is no such row, or it lacks the mode.
     """
     casts = []
     for pair, words in zip(itertools.pairwise(formats), modes, strict=True):
-        named = [cast for cast in _choices(pair) if cast.words == words]
+        named = [cast for cast in _choices(family, pair) if cast.words == words]
         if not named:
             raise KeyError(f"{pair[0]} -> {pair[1]} {words}")
         casts.append(named[0])
     return Chain(casts=tuple(casts))
 
 
-def chain_of(formats: Sequence[Format], modes: Sequence[RoundMode | None]) -> Chain:
+def chain_of(
+    formats: Sequence[Format], modes: Sequence[RoundMode | None], family: str = A2_A3
+) -> Chain:
     """The chain of casts through these formats, each a row of the matrix.
 
     Args:
         formats: both ends included.
         modes: of each cast; None: the row's default. A row without modes takes any.
+        family: the instructions.
 
     Raises:
         UnsupportedCastError: the family has no such pair.
         CastModeError: the pair lacks the mode.
     """
     found = (
-        resolve(FAMILY, src, dst, mode, strict=True)
+        resolve(family, src, dst, mode, strict=True)
         for (src, dst), mode in zip(itertools.pairwise(formats), modes, strict=True)
     )
     return Chain(
@@ -284,9 +324,10 @@ def resolution_of(chain: Chain) -> Resolution:
     places = _places(_lying(chain))
     if places is None:
         raise ValueError(f"{chain} has no room for its results in one scratch")
-    src, dst = storage_format(chain.src), storage_format(chain.dst)
-    rule = _MATRIX.get((src, dst)) or CastRule(
-        family=FAMILY,
+    family = chain.family
+    src, dst = storage_format(chain.src, family), storage_format(chain.dst, family)
+    rule = MATRIX[family].get((src, dst)) or CastRule(
+        family=family,
         src=src,
         dst=dst,
         modes=(),
@@ -310,7 +351,8 @@ def resolution_of(chain: Chain) -> Resolution:
 def _lying(chain: Chain) -> tuple[Format, ...]:
     """The formats as which elements lie in UB: at first, and after each cast."""
     formats = [step.dst for step in chain.work if isinstance(step, CastStep)]
-    return storage_format(chain.src), *(formats or [storage_format(chain.dst)])
+    last = storage_format(chain.dst, chain.family)
+    return storage_format(chain.src, chain.family), *(formats or [last])
 
 
 @functools.lru_cache(maxsize=1 << 12)

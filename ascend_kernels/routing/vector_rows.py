@@ -32,12 +32,13 @@ STORAGE_FORMATS: Final[Mapping[Format, Format]] = {
     f.UINT64: f.INT64,
     f.BOOL: f.UINT8,
 }
-"""The format as which instructions see the codes of one that they do not have."""
+"""The format as which instructions of A2/A3 see the codes of one that they do not have."""
+_STORAGE_FORMATS: Final = {A2_A3: STORAGE_FORMATS}
 
 
-def storage_format(fmt: Format) -> Format:
-    """The format as which instructions see a format's codes."""
-    return STORAGE_FORMATS.get(fmt, fmt)
+def storage_format(fmt: Format, family: str = A2_A3) -> Format:
+    """The format as which the instructions of a family see a format's codes."""
+    return _STORAGE_FORMATS.get(family, {}).get(fmt, fmt)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,7 @@ class VectorRow:
         modes: those that a caller can choose from; none where nothing is rounded.
         work: the instructions; a cast that `takes_mode` has the caller's.
         suffix: what sets it apart from a row of the matrix of the same pair, in words.
+        family: the instructions.
     """
 
     src: Format
@@ -57,6 +59,7 @@ class VectorRow:
     work: tuple[WorkStep, ...]
     modes: tuple[RoundMode, ...] = ()
     suffix: str = ""
+    family: str = A2_A3
 
     def __str__(self) -> str:
         return f"{self.src} -> {self.dst}"

@@ -342,7 +342,13 @@ def known_formats(src: DataType, dst: DataType) -> tuple[Format, Format]:
     """
     if src.format is None or dst.format is None:
         names = [str(d.format or d.name.removeprefix("DT_")) for d in (src, dst)]
-        raise unsupported(current().chip.isa, names[0], names[1], current().readings)
+        error = unsupported(current().chip.isa, names[0], names[1], current().readings)
+        bare = [each for each in (src, dst) if each.format is None]
+        meant = [
+            d.name for d in DataType if d.format is not None and d.name.startswith(bare[0].name)
+        ]
+        hint = f"; formats are of {', '.join(meant)}" if meant else ""
+        raise UnsupportedCastError(f"{error}. {bare[0].name} is a name without a format here{hint}")
     return src.format, dst.format
 
 

@@ -7,6 +7,7 @@ does not depend on their number, and no more blocks exist than there are slots f
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 import tempfile
 from collections import deque
@@ -37,7 +38,7 @@ from pypto_cast.dtypes.data_types import numpy_dtype
 from pypto_cast.options.context import Options, current
 from simulator import corrections
 from simulator.numbers.convert import in_numpy
-from simulator.numbers.formats import Format
+from simulator.numbers.formats import BF16, FloatFormat, Format
 
 DEFAULT_MEMORY_BYTES: Final = 256 << 20
 LEAST_MEMORY_BYTES: Final = 1 << 20
@@ -47,6 +48,8 @@ _SLOT_BYTES: Final = 16
 """An element of a block takes at most, before and after."""
 _KEPT_SHARE: Final = 8
 """Of the memory the ends of channels take at most one part in so many; the rest is on disk."""
+_CODE_BITS: Final = 8
+"""Results of at most so many are held against BF16 too."""
 _INLINE_ELEMS: Final = 1 << 14
 """Smaller blocks are not worth handing to a thread."""
 
@@ -291,19 +294,25 @@ def _caster(job: Job, limits: Limits, context: Options) -> _Act:
         width = dst.code_dtype.itemsize
         result = slot.result[: codes.size * width].view(dst.code_dtype)
         kernel(codes, result)
-        report = histogram = None
+        report = against = histogram = None
         if limits.with_report:
-            reporter = slot.reporter(src, dst)
-            report = reporter.report(
-                codes.view(source_dtype),
-                result.view(dst.dtype),
-                shape or (1,),
+            measured = functools.partial(
+                Reporter.report,
+                result=result.view(dst.dtype),
+                shape=shape or (1,),
                 start=start,
                 name=job.stored.name,
             )
+            report = measured(slot.reporter(src, dst), codes.view(source_dtype))
+            if dst.bits <= _CODE_BITS and isinstance(src, FloatFormat):
+                against = report
+                if src is not BF16:
+                    narrowed = codes.view(source_dtype).astype(BF16.dtype)
+                    against = measured(slot.reporter(BF16, dst), narrowed)
         if limits.with_histogram:
             histogram = exponents(in_numpy(codes.view(source_dtype), src))
-        return file_bytes(result), Outcome(job=job, report=report, histogram=histogram)
+        found = Outcome(job=job, report=report, against_bf16=against, histogram=histogram)
+        return file_bytes(result), found
 
     return act
 
@@ -318,34 +327,52 @@ _NUMBER: Final = re.compile(r"(?<![^._])\d+(?![^._])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LayerKind:
-    """The tensors of one kind that were changed.
+class TensorGroup:
+    """Tensors of one kind, or of one layer, that were changed.
 
     Attributes:
-        name: with * for the numbers.
+        name: of a kind with * for the numbers; of a layer up to its number.
         tensors: how many.
         report: of all of them.
+        against_bf16: of those that have one.
         uncertain: codes that the device may give otherwise.
     """
 
     name: str
     tensors: int
     report: CastReport
+    against_bf16: CastReport
     uncertain: int
 
 
-def by_kind(outcomes: Iterable[Outcome]) -> tuple[LayerKind, ...]:
+def by_kind(outcomes: Iterable[Outcome]) -> tuple[TensorGroup, ...]:
     """The kinds in the order in which they occur: `layer.11.weight` is of `layer.*.weight`."""
+    return _grouped(outcomes, lambda name: _NUMBER.sub("*", name))
+
+
+def by_layer(outcomes: Iterable[Outcome]) -> tuple[TensorGroup, ...]:
+    """The layers likewise: `layer.11.weight` is of `layer.11`; without a number a name is one."""
+
+    def layer(name: str) -> str:
+        number = _NUMBER.search(name)
+        return name if number is None else name[: number.end()]
+
+    return _grouped((one for one in outcomes if one.against_bf16 is not None), layer)
+
+
+def _grouped(
+    outcomes: Iterable[Outcome], group_of: Callable[[str], str]
+) -> tuple[TensorGroup, ...]:
     found: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         if outcome.report is not None:
-            kind = _NUMBER.sub("*", outcome.job.stored.name)
-            found.setdefault(kind, []).append(outcome)
+            found.setdefault(group_of(outcome.job.stored.name), []).append(outcome)
     return tuple(
-        LayerKind(
+        TensorGroup(
             name=name,
             tensors=len(same),
             report=sum((one.report for one in same if one.report), CastReport()),
+            against_bf16=sum((one.against_bf16 for one in same if one.against_bf16), CastReport()),
             uncertain=sum(one.uncertain or 0 for one in same),
         )
         for name, same in found.items()

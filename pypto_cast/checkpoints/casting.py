@@ -267,19 +267,21 @@ class Outcome:
     Attributes:
         job: the job.
         report: what its cast did; None for a copy, or without reports.
+        against_bf16: the same held against the source in BF16, of codes of at most 8 bits.
         uncertain: codes that the device's division may give otherwise; None without scales.
         histogram: magnitudes of the source; None if it was not asked for.
     """
 
     job: Job
     report: CastReport | None = None
+    against_bf16: CastReport | None = None
     uncertain: int | None = None
     histogram: Histogram | None = None
 
     def __add__(self, other: Outcome) -> Outcome:
         sums = {
             name: found if more is None else found + more
-            for name in ("report", "uncertain", "histogram")
+            for name in ("report", "against_bf16", "uncertain", "histogram")
             for found, more in [(getattr(self, name), getattr(other, name))]
         }
         return Outcome(job=self.job, **sums)

@@ -14,7 +14,7 @@ import numpy as np
 
 from pypto_cast.cast.cast_plan import OFF
 from pypto_cast.cast.cast_report import CastReport
-from pypto_cast.checkpoints.blocks import LayerKind, by_kind, worst_first
+from pypto_cast.checkpoints.blocks import TensorGroup, by_kind, by_layer, worst_first
 from pypto_cast.checkpoints.casting import CheckpointCast, Job, Outcome
 from pypto_cast.checkpoints.output_plan import OutputPlan
 from pypto_cast.checkpoints.reading import Histogram
@@ -41,7 +41,7 @@ T = TypeVar("T")
 _MOST_ROWS: Final = 100
 """Of a table in text."""
 _MOST_NAMED: Final = 3
-_HISTOGRAMS_BYTES, _TENSORS_BYTES, _KINDS_BYTES = 450_000, 250_000, 150_000
+_HISTOGRAMS_BYTES, _TENSORS_BYTES, _GROUPS_BYTES = 420_000, 250_000, 90_000
 """Of these parts of a page, so that it stays below 1 MB; later ones are left out."""
 _CELL_BYTES, _MARK_BYTES = 27, 100
 """Of a cell of a table, and of a mark or a label of a figure, without their texts."""
@@ -137,13 +137,15 @@ def checkpoint_report(
             *plain(satmode=work.satmode.name, metadata=dict(work.checkpoint.metadata)),
             # What text does not show is not planned for it.
             *plain(tensors=lambda: list(map(_tensor_document, outcomes))),
-            *plain(kinds=lambda: list(map(_kind_document, by_kind(outcomes)))),
+            *plain(kinds=lambda: list(map(_group_document, by_kind(outcomes)))),
+            *plain(layers=lambda: list(map(_group_document, by_layer(outcomes)))),
             *(() if tiled is None or largest is None else (said("largest", _name(largest)),)),
             *(() if tiled is None else (tiled.fact(key=""),)),
         ),
         tables=(
             dataclasses.replace(_tensors_table(shown), note=_more(reported, "the {} worst; ")),
             _kinds_table(kinds[:_MOST_ROWS] if len(kinds) < len(reported) else ()),
+            _layers_table(by_layer(outcomes)[:_MOST_ROWS]),
             Table(
                 columns=(Column(heading="unchanged", is_name=True), *headed("shape", "why")),
                 rows=[(_name(job), job.stored.shape, job.reason) for job in unchanged[:_MOST_ROWS]],
@@ -233,7 +235,7 @@ def _tensors_table(shown: Sequence[Outcome], caption: str = "") -> Table:
     )
 
 
-def _kinds_table(kinds: Sequence[LayerKind], caption: str = "") -> Table:
+def _kinds_table(kinds: Sequence[TensorGroup], caption: str = "") -> Table:
     more = headed("elements", "inexact") if caption else ()
     return Table(
         caption=caption,
@@ -247,6 +249,26 @@ def _kinds_table(kinds: Sequence[LayerKind], caption: str = "") -> Table:
                 *((kind.report.elems, kind.report.inexact) if more else ()),
             )
             for kind in kinds
+        ],
+    )
+
+
+def _layers_table(layers: Sequence[TensorGroup], caption: str = "") -> Table:
+    """The error of each layer against its tensors in BF16."""
+    return Table(
+        caption=caption,
+        columns=(
+            *(Column(heading="layer, against BF16", is_name=True), *headed("tensors")),
+            Column(heading="mean error", spec=".2g"),
+            Column(heading="max\nulp", spec=".4g"),
+            Column(heading="SNR\ndB"),
+        ),
+        rows=[
+            (
+                *(layer.name, layer.tensors, layer.against_bf16.relative_mean),
+                *_report_cells(layer.against_bf16)[-2:],
+            )
+            for layer in layers
         ],
     )
 
@@ -323,10 +345,12 @@ def _tensor_document(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _kind_document(kind: LayerKind) -> dict[str, Any]:
-    report = _report_document(kind.report)
-    counts = {"name": kind.name, "tensors": kind.tensors, "uncertain": kind.uncertain}
-    return {**counts, "report": report}
+def _group_document(group: TensorGroup) -> dict[str, Any]:
+    against = _report_document(group.against_bf16) if group.against_bf16.elems else None
+    return {
+        **{"name": group.name, "tensors": group.tensors, "uncertain": group.uncertain},
+        **{"report": _report_document(group.report), "against_bf16": against},
+    }
 
 
 def _report_document(report: CastReport | None) -> dict[str, Any] | None:
@@ -366,7 +390,14 @@ def checkpoint_page(
             told,
             title=printable(f"Cast of {work.checkpoint.path.name}"),
             facts=(*told.facts, *told.totals),
-            tables=(_fitted(_kinds_table(by_kind(outcomes), "Kinds of layers"), _KINDS_BYTES),),
+            tables=tuple(
+                _fitted(table, _GROUPS_BYTES)
+                for table in (
+                    _kinds_table(by_kind(outcomes), "Kinds of layers"),
+                    _layers_table(by_layer(outcomes), "Layers against BF16"),
+                )
+                if table.rows
+            ),
             parts=(
                 Report(
                     kind="magnitudes",

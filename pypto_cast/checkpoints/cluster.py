@@ -207,7 +207,13 @@ def _key(work: CheckpointCast, settings: Settings, shard_bytes: int | None, limi
 def _document(outcome: Outcome) -> dict[str, Any]:
     return {
         "name": outcome.job.stored.name,
-        "report": None if outcome.report is None else dataclasses.asdict(outcome.report),
+        **{
+            name: None if report is None else dataclasses.asdict(report)
+            for name, report in (
+                ("report", outcome.report),
+                ("against_bf16", outcome.against_bf16),
+            )
+        },
         "uncertain": outcome.uncertain,
         "histogram": None if outcome.histogram is None else outcome.histogram.tolist(),
     }
@@ -217,14 +223,21 @@ def _outcomes(report_file: Path, work: CheckpointCast) -> dict[str, Outcome]:
     jobs: dict[str, Job] = {job.stored.name: job for job in work.jobs}
     found = {}
     for one in json.loads(report_file.read_text()):
-        report, histogram = one["report"], one["histogram"]
-        if report is not None and report["worst"] is not None:
-            worst = report["worst"]
-            report["worst"] = Worst(**{**worst, "index": tuple(worst["index"])})
+        histogram = one["histogram"]
         found[one["name"]] = Outcome(
             job=jobs[one["name"]],
-            report=None if report is None else CastReport(**report),
+            report=_cast_report(one["report"]),
+            against_bf16=_cast_report(one["against_bf16"]),
             uncertain=one["uncertain"],
             histogram=None if histogram is None else np.array(histogram),
         )
     return found
+
+
+def _cast_report(document: dict[str, Any] | None) -> CastReport | None:
+    if document is None:
+        return None
+    worst = document["worst"]
+    if worst is not None:
+        worst = Worst(**{**worst, "index": tuple(worst["index"])})
+    return CastReport(**{**document, "worst": worst})

@@ -349,6 +349,9 @@ def _in_words(one: TensorDifference) -> str:
     if one.cast is not None:
         return _cast_in_words(one.cast)
     if one.differing is None:
+        for name, dtype in zip("AB", one.dtypes, strict=True):
+            if dtype is not None and dtype.startswith("|V"):
+                return f"{name} is of bytes that .npy has no name for; .safetensors says the dtype"
         return f"no cast of {' or '.join(MATRIX)} leads from one to the other"
     if not one.differing:
         return "equal"

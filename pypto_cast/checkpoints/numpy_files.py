@@ -29,6 +29,7 @@ from pypto_cast.tensors.array_files import (
     MAX_HEADER_BYTES,
     check_declared,
     check_packing,
+    header_fields,
 )
 
 SUFFIX: Final = ".npy"
@@ -129,12 +130,7 @@ def _described(name: str, file: IO[bytes], size_bytes: int, entry: str = "") -> 
     if length > MAX_HEADER_BYTES:
         raise ValueError(f"it declares a header of {length} bytes, more than {MAX_HEADER_BYTES}")
     start = _PREFIX_BYTES + width + length
-    whole = io.BytesIO(head[_PREFIX_BYTES:] + size + file.read(length))
-    reads = {1: np.lib.format.read_array_header_1_0, 2: np.lib.format.read_array_header_2_0}
-    if version not in reads:
-        # Version 3 differs in that its names of fields are UTF-8; an array of numbers has none.
-        raise ValueError(f"its version {version} is none of arrays of numbers")
-    shape, is_fortran, dtype = reads[version](whole)
+    shape, is_fortran, dtype = header_fields(version, size, file.read(length))
     if dtype.hasobject:
         raise ValueError("it holds Python objects, which would have to be executed")
     if dtype.names is not None or dtype.subdtype is not None:

@@ -33,7 +33,9 @@ from pypto_cast.checkpoints.scales import (
     subnormals,
     widened,
 )
+from pypto_cast.checkpoints.stored import DTYPES
 from simulator.machine.memory import packed
+from simulator.numbers.formats import BF16
 from tiling.grid import Shape
 
 _BLOCK_ELEMS: Final = 1 << 15
@@ -206,14 +208,25 @@ def quantized_blocks(
         scales = ranges.scales(job, box.channels)
         values = _read(job, source, box)
         found = codes_of(values, scales)
-        report = histogram = None
+        report = against = histogram = None
         if with_report:
-            report = _report(job, values, found.values, scales, found.clamped, box.start)
+            measured = found.values, scales, found.clamped, box.start
+            report = against = _report(job, values, *measured)
+            if DTYPES[job.stored.dtype].format is not BF16:
+                narrowed = values.astype(BF16.dtype).astype(np.float32)
+                # Numbers of FP32 beyond BF16's stay.
+                against = _report(job, np.where(np.isfinite(narrowed), narrowed, values), *measured)
         if with_histogram:
             histogram = exponents(values)
         yield (
             packed(found.values.reshape(-1).view(np.uint8), scales.codes.dtype.number_format),
-            Outcome(job=job, report=report, uncertain=found.uncertain, histogram=histogram),
+            Outcome(
+                job=job,
+                report=report,
+                against_bf16=against,
+                uncertain=found.uncertain,
+                histogram=histogram,
+            ),
         )
 
 

@@ -112,7 +112,7 @@ def as_dtype(array: npt.NDArray[Any], dtype: DataType | None, label: str) -> npt
         ValueError: FP32 values that BF16 does not have.
     """
     if dtype is not DataType.DT_BF16 or array.dtype != np.float32:
-        return with_dtype(array, dtype, label)
+        return with_dtype(array, dtype, label, "--dtype")
     words = array.view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
     if any((part & np.uint32(_BELOW_BF16)).any() for (part,) in pieces(words)):
         raise ValueError(f"{label} is FP32, and not all its values are BF16's")

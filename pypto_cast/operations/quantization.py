@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.cast.api import cast
+from pypto_cast.cast.cast_plan import rest_on_readings
 from pypto_cast.dtypes.data_types import (
     CastMode,
     DataType,
@@ -36,7 +37,8 @@ from pypto_cast.options import context as options
 from pypto_cast.recording.recording import trust
 from pypto_cast.tensors.tensor import Tensor
 from simulator.arithmetic import Enclosure
-from simulator.numbers.formats import FP32, FloatFormat
+from simulator.corrections import E2M1_NAN
+from simulator.numbers.formats import E2M1, FP32, FloatFormat
 from tiling.grid import Shape
 from tiling.plan import ShapeError, TileShapeError
 
@@ -296,6 +298,7 @@ def _quantised(
 
     dst = quant_dtype.number_format
     assert isinstance(dst, FloatFormat)
+    rest_on_readings("quant_mx", (E2M1_NAN.name,) if dst is E2M1 else ())
     rounding = (
         ScaleRounding.DOWN if mode is DequantScaleRoundingMode.ROUND_DOWN else ScaleRounding.UP
     )

@@ -249,6 +249,7 @@ class _Reduction:
                 trust=trust(self._operation.name),
                 engine=context.converter,
                 threads=context.threads,
+                family=context.chip.isa,
             )
             if found is not None:
                 return found
@@ -263,9 +264,10 @@ class _Reduction:
         ordered = self._within(held[0])
         if ASSUME_SUM_ORDER in trust(self._operation.name).assumed:
             return ordered
-        return Enclosure(values=ordered.values, interval=self._within(x).interval)
+        whole = self._within(x, is_joined=True)
+        return Enclosure(values=ordered.values, interval=whole.interval)
 
-    def _within(self, x: Enclosure) -> Enclosure:
+    def _within(self, x: Enclosure, *, is_joined: bool = False) -> Enclosure:
         return arithmetic.reduce(
             self._operation,
             x,
@@ -276,6 +278,8 @@ class _Reduction:
             cause=self._cause,
             engine=options.current().converter,
             threads=options.current().threads,
+            family=options.current().chip.isa,
+            is_joined=is_joined,
         )
 
     def _joined(self, a: Enclosure | None, b: Enclosure | None) -> Enclosure | None:
@@ -307,7 +311,7 @@ _online = partial(
     dtypes=on_950(DataType.DT_FP32),
     lacked_by=("0.2.0",),
     is_experimental=True,
-    source="pypto tileop/vector/softmax.h; pto-isa a5/TColSum.hpp",
+    source="pypto tileop/vector/softmax.h; pto-isa a5/TColSum.hpp, TColReduceOps.hpp",
 )
 
 
@@ -321,8 +325,8 @@ def online_softmax(scores: Tensor, scale: float) -> tuple[Tensor, Tensor, Tensor
     """A block of a softmax down the columns: exponentials, and the maximum and sum of each column.
 
     The maximum is that of the scores, times the scale; e ** (score * scale - maximum) is rounded to
-    BF16, ties away from zero, and summed in FP32 row by row from the first. NaN makes its column
-    NaN.
+    BF16, ties away from zero, and summed in FP32: two rows at a time onto the first. NaN makes its
+    column NaN.
 
     Args:
         scores: FP32, [rows, columns].
@@ -344,7 +348,7 @@ def online_softmax(scores: Tensor, scale: float) -> tuple[Tensor, Tensor, Tensor
     most = mul(amax(x, 0, True), float(scale))
     exponentials = exp(sub(mul(x, float(scale)), most))
     rounded = cast(exponentials, DataType.DT_BF16, CastMode.CAST_ROUND, SaturationMode.ON)
-    return rounded, most, _sum_in_turn(exponentials)
+    return rounded, most, _sum_by_pairs(exponentials)
 
 
 @_online(parts=("maximum", "sub", "exp", "mul", "add"))
@@ -399,13 +403,16 @@ def online_softmax_update(
     )
 
 
-def _sum_in_turn(x: Tensor) -> Tensor:
-    """The sum of each column, row by row from the first (pto-isa a5/TColSum.hpp, not binary); in no
+def _sum_by_pairs(x: Tensor) -> Tensor:
+    """The sum of each column: rows behind the first are joined in pairs, and each pair is added to
+    it, an odd row last (pto-isa a5/TColReduceOps.hpp, with updated addresses, as by default). In no
     known order where the order is not taken for granted.
     """
-    total = x[0:1]
-    for row in range(1, int(x.shape[0])):
-        total = add(total, x[row : row + 1])
+    total, rows = x[0:1], int(x.shape[0])
+    for row in range(1, rows - 1, 2):
+        total = add(total, add(x[row : row + 1], x[row + 1 : row + 2]))
+    if rows % 2 == 0:
+        total = add(total, x[rows - 1 :])
     values = total.enclosure()
     if values is None or ASSUME_SUM_ORDER in trust("sum").assumed:
         return total

@@ -20,7 +20,7 @@ from ascend_kernels.routing.chain_check import (
     question_between,
 )
 from ascend_kernels.routing.chain_ranking import check_ends, lookup
-from ascend_kernels.routing.chains import FAMILY, MOST_STEPS, Chain, route_estimate, route_program
+from ascend_kernels.routing.chains import MOST_STEPS, Chain, route_estimate, route_program
 from ascend_kernels.routing.vector_rows import WorkStep, storage_format
 from pypto_cast.cast.api import cast
 from pypto_cast.cast.cast_plan import known_formats
@@ -87,7 +87,8 @@ class Route:
         mode: of the single rounding that it is held against.
         steps: the casts in order, and what is no cast.
         verdict: exact, and how that is known, or where it differs.
-        cycles: estimated for 1048576 elements in tiles of 8192 on an Ascend910B3.
+        cycles: estimated for 1048576 elements in tiles of 8192 on an Ascend910B3, or the 950 whose
+            casts they are.
         chain: the same steps as rows of the matrix, or of vector instructions.
     """
 
@@ -139,7 +140,9 @@ class Route:
     def _run(self, input: Tensor) -> Tensor:
         """Run the program over a tensor."""
         src, dst = self.chain.src, self.chain.dst
-        values = values_of(codes_of(canonical_bools(input.numpy()), src), storage_format(src))
+        values = values_of(
+            codes_of(canonical_bools(input.numpy()), src), storage_format(src, self.chain.family)
+        )
         codes = execute(self.program(values.shape), values, threads=current().threads)
         return from_numpy(values_of(codes, dst).reshape(values.shape), input.name)
 
@@ -396,7 +399,8 @@ def routes(
     else it is computed: milliseconds to seconds, more where a 32-bit source has 32-bit results.
 
     Args:
-        src: a dtype that A2/A3 casts from, unsigned integers and DT_BOOL included.
+        src: a dtype that the chip of this context casts from; of A2/A3 unsigned integers and
+            DT_BOOL included.
         dst: one that it casts to, likewise; `src` itself only if that is DT_FP32 (to
             integral values).
         mode: of the single rounding; CAST_NONE: CAST_TRUNC from float to integer, else CAST_RINT.
@@ -409,18 +413,17 @@ def routes(
         TypeError: an argument of the wrong type.
         UnsupportedCastError: a dtype without a number format here.
         RouteError: dtypes that no step leads from or to, equal dtypes, steps out of range,
-            values that are upside down, no numbers, or hold no value of `src`; or a chip of a
-            family whose chains are not known here.
+            values that are upside down, no numbers, or hold no value of `src`.
     """
     check_dtype(src)
     check_dtype(dst)
     check_choice("mode", mode, CastMode)
     src_format, dst_format = known_formats(src, dst)
-    check_family()
-    check_ends(src_format, dst_format, steps)
-    question = all_values(src_format, dst_format)
+    family = current().chip.isa
+    check_ends(src_format, dst_format, steps, family)
+    question = all_values(src_format, dst_format, family)
     if values is not None:
-        question = question_between(src_format, dst_format, values)
+        question = question_between(src_format, dst_format, values, family)
     asked = mode.round_mode or default_mode(src_format, dst_format)
     found = lookup(question, asked, steps, exhaustive=exhaustive)
     return Routes(
@@ -431,20 +434,6 @@ def routes(
         values=values,
         all=tuple(route_of(one.chain, asked, one.verdict, one.cycles) for one in found),
     )
-
-
-def check_family() -> None:
-    """Refuse a chip of the context of whose family no chains are known.
-
-    Raises:
-        RouteError: it has other casts.
-    """
-    chip = current().chip
-    if chip.isa != FAMILY:
-        raise RouteError(
-            f"routes are known of {FAMILY}; {chip} has the casts of {chip.isa}: options(chip=) "
-            "chooses another"
-        )
 
 
 def route_of(chain: Chain, mode: RoundMode, verdict: Verdict, cycles: float) -> Route:

@@ -26,9 +26,10 @@ from ascend_kernels.routing.chain_ranking import chain_verdict, cycles_of
 from ascend_kernels.routing.chains import chain_of, function_of, single_rounding
 from pypto_cast.cast.cast_plan import known_formats
 from pypto_cast.dtypes.data_types import CastMode, DataType, check_choice, check_dtype
+from pypto_cast.options.context import current
 from pypto_cast.report.notebook import notebook_html
 from pypto_cast.report.report import Column, Report, Table, Words, columns, plain
-from pypto_cast.routes.cast_routes import Route, check_family, route_of
+from pypto_cast.routes.cast_routes import Route, route_of
 from pypto_cast.tensors.arrays import from_numpy
 from pypto_cast.tensors.tensor import Tensor
 from simulator.numbers.convert import canonical_bools, codes_of
@@ -138,7 +139,7 @@ def check_chain(
     boundary codes and 65,536 evenly spaced ones, and says so.
 
     Args:
-        src: the dtype of the source, one that A2/A3 casts from.
+        src: the dtype of the source, one that the chip of this context casts from.
         steps: dtype and mode of each cast in order; CAST_NONE: the mode that it means for the
             pair. Where a pair rounds nothing its mode is ignored.
         once: of the one rounding; CAST_NONE as for a cast.
@@ -152,24 +153,24 @@ def check_chain(
         UnsupportedCastError: a pair that the chip does not convert.
         CastModeError: a mode that a pair lacks.
         RouteError: no steps; a chain that ends in the dtype it begins with, unless FP32 is rounded
-            to integral values on the way; or a chip of a family whose chains are not known here.
+            to integral values on the way.
     """
     check_dtype(src)
     check_choice("once", once, CastMode)
     given = _checked_steps(steps)
     formats = [known_formats(src, src)[0], *(known_formats(src, one)[1] for one, _ in given)]
-    check_family()
-    chain = chain_of(formats, [mode.round_mode for _, mode in given])
+    family = current().chip.isa
+    chain = chain_of(formats, [mode.round_mode for _, mode in given], family)
     if chain.src is chain.dst and (FP32, FP32) not in itertools.pairwise(formats):
         raise RouteError(
             f"{chain} ends where it began, and one rounding of {chain.src} to itself changes "
             "nothing; leave the last step out"
         )
     asked = once.round_mode or default_mode(chain.src, chain.dst)
-    question = all_values(chain.src, chain.dst)
+    question = all_values(chain.src, chain.dst, family)
     functions = (
         function_of(chain.conversions),
-        function_of((single_rounding(chain.src, chain.dst, asked),)),
+        function_of((single_rounding(chain.src, chain.dst, asked, family),)),
     )
     codes = None if data is None else _codes_of_data(data, src)
     verdict = chain_verdict(question, chain, asked) or _tried(question)

@@ -261,7 +261,8 @@ def from_python(data: object, dtype: DataType) -> npt.NDArray[Any]:
     Raises:
         TypeError: an entry is no real number.
         ValueError: lists of different lengths.
-        OverflowError: an integer dtype cannot hold an entry, or an int has more than 64 bits.
+        OverflowError: an integer dtype cannot hold an entry, an int has more than 64 bits, or a
+            scale is zero or negative.
     """
     try:
         cells = np.array(data, dtype=object)
@@ -269,6 +270,7 @@ def from_python(data: object, dtype: DataType) -> npt.NDArray[Any]:
         raise ValueError("data is no regular array: lists of one level differ in length") from None
     flat = cells.reshape(-1)
     is_float = isinstance(dtype.format, FloatFormat)
+    is_scale = isinstance(dtype.format, FloatFormat) and dtype.format.is_scale
     for position, entry in enumerate(flat):
         is_wide = is_float and isinstance(entry, (int, np.integer))
         if is_wide and not INT64.min <= entry <= UINT64.max:
@@ -280,6 +282,11 @@ def from_python(data: object, dtype: DataType) -> npt.NDArray[Any]:
             raise TypeError(
                 f"data{_index(cells, position)} is {entry!r} ({type(entry).__name__}), not a real "
                 "number"
+            )
+        if is_scale and entry <= 0:
+            raise OverflowError(
+                f"data{_index(cells, position)} is {entry}; {dtype} has powers of two alone, "
+                "neither zero nor negative numbers"
             )
     if isinstance(dtype.format, FloatFormat):
         return _floats(flat, dtype.format).reshape(cells.shape)

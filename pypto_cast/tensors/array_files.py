@@ -7,20 +7,21 @@ import io
 import itertools
 import math
 import os
+import re
 import stat
 import struct
 import textwrap
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.dtypes.data_types import DataType, numpy_dtype
+from pypto_cast.dtypes.data_types import DTYPE_OF, DataType, numpy_dtype
 from pypto_cast.tensors.arrays import from_numpy
 from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.unfinished import place, unfinished
@@ -201,6 +202,15 @@ HEADER_ERRORS: Final = (
 _BOMB_BYTES, _BOMB_RATIO = 1 << 28, 200
 """Entries that are larger and packed more tightly than this hold no numbers of use."""
 _ZIP_MAGIC: Final = b"PK"
+_REGISTERED: Final = 2
+"""`numpy.dtype.isbuiltin` of a dtype that another library registers."""
+_E5M2: Final = numpy_dtype(DataType.DT_FP8E5M2)
+_E5M2_HEADER: Final = re.compile(rb"^(\{'descr': )'[<|]f1'")
+"""The name that numpy writes for E5M2 and cannot read: ml_dtypes has it as a float of one byte."""
+_READERS: Final = {
+    1: np.lib.format.read_array_header_1_0,
+    2: np.lib.format.read_array_header_2_0,
+}
 _LENGTH_BYTES: Final = {1: 2}
 """Of the length of a .npy header, by the format's major version; 4 in all later ones."""
 MAX_HEADER_BYTES: Final = 10_000
@@ -223,6 +233,43 @@ def _check_head(path: Path) -> None:
             f"{path} is no .npy file that a cast can read: it declares a header of {length} "
             f"bytes, more than {MAX_HEADER_BYTES}"
         )
+
+
+def header_fields(version: int, length: bytes, head: bytes) -> tuple[Shape, bool, np.dtype[Any]]:
+    """The shape, whether it is in Fortran's order, and the dtype that a .npy header declares.
+
+    Args:
+        version: the format's major version.
+        length: that of the header, as it stands in the file.
+        head: the header.
+
+    Raises:
+        ValueError: of another version. Others as `HEADER_ERRORS`.
+    """
+    if version not in _READERS:
+        # Version 3 differs in that its names of fields are UTF-8; an array of numbers has none.
+        raise ValueError(f"its version {version} is none of arrays of numbers")
+    plain, is_e5m2 = _E5M2_HEADER.subn(rb"\1'|V1'", head)
+    shape, is_fortran, dtype = _READERS[version](io.BytesIO(length + plain))
+    return shape, is_fortran, _E5M2 if is_e5m2 else dtype
+
+
+def _header(file: IO[bytes]) -> tuple[Shape, bool, np.dtype[Any]]:
+    """The same of an open file, which is left at the first element."""
+    version, _ = np.lib.format.read_magic(file)
+    length = file.read(_LENGTH_BYTES.get(version, 4))
+    size = int.from_bytes(length, "little")
+    if size > MAX_HEADER_BYTES:
+        raise ValueError(f"it declares a header of {size} bytes, more than {MAX_HEADER_BYTES}")
+    return header_fields(version, length, file.read(size))
+
+
+def as_saved(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The array as .npy and .npz hold it: a dtype of ml_dtypes as plain bytes.
+
+    numpy itself does so with BF16; with E5M2 it writes what it cannot read.
+    """
+    return array.view(f"V{array.itemsize}") if array.dtype.isbuiltin == _REGISTERED else array
 
 
 def open_npy(path: Path, dtype: DataType | None = None) -> npt.NDArray[Any]:
@@ -261,8 +308,17 @@ def mapped_npy(path: Path) -> npt.NDArray[Any]:
     """The array of a .npy file as numpy reads it, mapped into memory; see `open_npy`."""
     _check_head(regular(path))
     try:
-        array: npt.NDArray[Any] = np.lib.format.open_memmap(path, mode="r")
-        check_declared(array.shape, array.dtype)
+        with open(path, "rb") as file:
+            shape, is_fortran, dtype = _header(file)
+            start = file.tell()
+        array: npt.NDArray[Any]
+        if dtype == _E5M2:
+            check_declared(shape, dtype)
+            order: Literal["F", "C"] = "F" if is_fortran else "C"
+            array = np.memmap(path, np.uint8, "r", start, shape, order).view(dtype)
+        else:
+            array = np.lib.format.open_memmap(path, mode="r")
+            check_declared(array.shape, array.dtype)
     except HEADER_ERRORS as error:
         reason = textwrap.shorten(str(error), 200, placeholder=" ...")
         raise ValueError(f"{path} is no .npy file that a cast can read: {reason}") from error
@@ -274,13 +330,16 @@ def mapped_npy(path: Path) -> npt.NDArray[Any]:
     return array
 
 
-def with_dtype(array: npt.NDArray[Any], dtype: DataType | None, label: str) -> npt.NDArray[Any]:
+def with_dtype(
+    array: npt.NDArray[Any], dtype: DataType | None, label: str, told_by: str = "--from"
+) -> npt.NDArray[Any]:
     """An array out of a file as elements of a dtype, which the file may not be able to name.
 
     Args:
         array: as numpy reads it.
         dtype: as for `open_npy`.
         label: what messages call it.
+        told_by: what says the dtype; the error names it.
 
     Raises:
         TypeError: as for `open_npy`.
@@ -288,10 +347,16 @@ def with_dtype(array: npt.NDArray[Any], dtype: DataType | None, label: str) -> n
     found = array.dtype
     if dtype is None:
         if found.kind == "V" and found.names is None:
-            likely = DataType.DT_INT4 if found.itemsize == 1 else DataType.DT_BF16
+            fitting = [
+                format(known)
+                for fmt, known in DTYPE_OF.items()
+                if fmt.dtype.isbuiltin != 1 and fmt.dtype.itemsize == found.itemsize
+            ]
+            if not fitting:
+                raise TypeError(f"{label} holds {found.str}, elements that no dtype has")
             raise TypeError(
-                f"{label} holds bytes that .npy has no name for ({found.str}); say what they are, "
-                f"for example --from {likely}"
+                f"{label} holds bytes that .npy has no name for ({found.str}); say what they are "
+                f"with {told_by} {' or '.join(fitting)}"
             )
         return array
     wanted = numpy_dtype(dtype)
@@ -346,14 +411,7 @@ def check_npz(path: Path, *, may_be_constant: bool = False) -> None:
             for info in archive.infolist():
                 check_packing(info, may_be_constant=may_be_constant)
                 with archive.open(info) as file:
-                    version = np.lib.format.read_magic(file)
-                    reads = {
-                        (1, 0): np.lib.format.read_array_header_1_0,
-                        (2, 0): np.lib.format.read_array_header_2_0,
-                    }
-                    if version not in reads:
-                        raise ValueError(f"entry {info.filename!r} is of version {version}")
-                    shape, _, dtype = reads[version](file)
+                    shape, _, dtype = _header(file)
                 check_declared(shape, dtype)
                 declared = math.prod(shape) * dtype.itemsize
                 if declared > info.file_size:
@@ -374,10 +432,24 @@ def npz_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
     """
     check_npz(path)
     try:
-        with np.load(path, allow_pickle=False) as held:
-            return {name: held[name] for name in held.files}
+        with zipfile.ZipFile(path) as archive, np.load(path, allow_pickle=False) as held:
+            return {
+                entry.removesuffix(".npy"): _entry(archive, entry, held)
+                for entry in archive.namelist()
+            }
     except (*HEADER_ERRORS, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(f"{path} is no .npz file of arrays: {error}") from error
+
+
+def _entry(
+    archive: zipfile.ZipFile, entry: str, held: Mapping[str, npt.NDArray[Any]]
+) -> npt.NDArray[Any]:
+    with archive.open(entry) as file:
+        shape, is_fortran, dtype = _header(file)
+        if dtype != _E5M2:
+            return held[entry]
+        codes = np.frombuffer(file.read(math.prod(shape)), np.uint8)
+    return codes.reshape(shape, order="F" if is_fortran else "C").view(dtype)
 
 
 def read_tensor(path: Path, dtype: DataType | None = None) -> Tensor:

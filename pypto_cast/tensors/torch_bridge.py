@@ -45,7 +45,13 @@ def array_over(tensor: Any, label: str) -> npt.NDArray[Any]:
     plain = tensor.detach()
     held = _data_types().get(plain.dtype)
     if held is None or held.format is None or held.format.dtype.isbuiltin == _OF_NUMPY:
-        values: npt.NDArray[Any] = plain.numpy()
+        try:
+            values: npt.NDArray[Any] = plain.numpy()
+        except TypeError:
+            raise TypeError(
+                f"{label} is of {plain.dtype}, which no array here holds; elements take a byte "
+                "each at least, in a dtype that pypto has"
+            ) from None
         return values
     codes: npt.NDArray[Any] = plain.view(_codes_dtype(plain.element_size())).numpy()
     return codes.view(held.format.dtype)

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from ascend_kernels.routing.chain_check import is_nan, ranks_of
+from ascend_kernels.routing.value_ranks import is_nan, ranks_of
 from pypto_cast.dtypes.data_types import dtype_of_numpy
 from pypto_cast.testing.bits import array_under_test, pieces
 from pypto_cast.testing.layouts import layout_of

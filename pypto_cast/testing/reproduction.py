@@ -55,7 +55,8 @@ class Reproduction:
         """The arrays of a file: inputs by name, and the result."""
         held = {**self.inputs, f"{_RESULT}{self.output}": self.result}
         return {
-            name: x.view(f"u{x.itemsize}") if x.dtype.kind == "V" else x for name, x in held.items()
+            name: x if x.dtype.isbuiltin == 1 else x.view(f"u{x.itemsize}")
+            for name, x in held.items()
         }
 
     def script(self, kernel: Path, name: str, file: Path, others: Mapping[str, object]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -16,7 +16,6 @@ from simulator.arithmetic.evaluation import evaluate, require_default_environmen
 from simulator.arithmetic.interval import (
     Bounds,
     Enclosure,
-    Index,
     Interval,
     either,
     enclosed,
@@ -26,13 +25,17 @@ from simulator.arithmetic.interval import (
 )
 from simulator.arithmetic.operation import Array, IntervalRule, Operation
 from simulator.arithmetic.reduction_order import (
+    ORDERS,
     Order,
+    Orders,
     Tiles,
     growth_of,
     is_unrounded,
     last_bit,
+    onto_zero,
     order_bound,
     row_pieces,
+    slabs,
     underflow_of,
 )
 from simulator.arithmetic.table import OPERATIONS
@@ -64,13 +67,13 @@ from simulator.arithmetic.widen import Widening
 from simulator.numbers import float_environment
 from simulator.numbers.engines import Engine
 from simulator.numbers.formats import FP16, FP32, FloatFormat, Format, IntFormat
+from tiling.chips import A2_A3
 
 if TYPE_CHECKING:  # the native executor is loaded when it is first used
     from simulator.arithmetic.native.executor_library import Executor
 
-_SLAB_ELEMS: Final = 1 << 16
-_LEAST_LANES: Final = 64
 _SAMPLE: Final = 8
+_ORDERED: Final = ("sum", "prod")
 _STEPS: Final = {"amax": "maximum", "amin": "minimum", "sum": "add", "prod": "mul"}
 
 
@@ -85,12 +88,15 @@ def reduce(
     cause: int = 0,
     engine: Engine = "auto",
     threads: int = 1,
+    family: str = A2_A3,
+    is_joined: bool = False,
 ) -> Enclosure:
     """Reduce one axis of a tile, or of several tiles that lie side by side on the other axes.
 
     A sum takes the order of pto-isa's TRowSum along the last axis and of TColSum along others; the
     axis is that of one tile, so its length decides the order. A product takes that of TRowProd and
-    of TColProd. Rounding, infinity and NaN are those of the operation that joins two elements.
+    of TColProd; the orders of a family are a row of `ORDERS`. Rounding, infinity and NaN are those
+    of the operation that joins two elements.
     Inside a repeat the maximum and the minimum are found first and saturated then; a sum saturates
     at every step (tables 35 to 41).
 
@@ -105,6 +111,8 @@ def reduce(
         inf_nan_mode: the default float mode; else saturation mode.
         cause: the caller's index of this operation.
         engine, threads: as for `evaluate`.
+        family: of the chip.
+        is_joined: the axis is that of several tiles, whose order no document states.
 
     Returns:
         The reduced array; the axis stays, with one element.
@@ -123,21 +131,26 @@ def reduce(
     executor = native.executor_for(engine)
     if executor is not None and (fmt is not FP32 or axis != len(operand.shape) - 1):
         executor = None
+    orders = ORDERS[family]
+    if operation.name in _ORDERED and not orders.is_native:
+        executor = None
     if operation.name == "prod" and operand.shape[axis] == 1:  # it keeps the bits of a NaN
         executor = None
     if executor and _is_plain(operation, operand, fmt, trust, inf_nan_mode):
         return native.reduced_rows(executor, operation, operand, None, threads)
-    by_numpy = partial(
-        _by_numpy,
-        operation,
-        fmt,
-        axis,
-        trust,
+    row = _Row(
+        operation=operation,
+        fmt=fmt,
+        last=axis == len(operand.shape) - 1,
+        trust=trust,
         inf_nan_mode=inf_nan_mode,
         cause=cause,
         executor=executor,
         threads=threads,
+        orders=orders,
+        is_joined=is_joined,
     )
+    by_numpy = partial(_by_numpy, row, axis)
     if operation.name == "prod":  # of intervals by steps: it does not grow with its factors
         return by_numpy(operand)
     found = None
@@ -179,40 +192,19 @@ def _by_choices(
     )
 
 
-def _by_numpy(
-    operation: Operation,
-    fmt: Format,
-    axis: int,
-    trust: Trust,
-    operand: Enclosure,
-    *,
-    inf_nan_mode: bool,
-    cause: int,
-    executor: Executor | None,
-    threads: int,
-) -> Enclosure:
+def _by_numpy(row: _Row, axis: int, operand: Enclosure) -> Enclosure:
     """Reduce an axis, values and ends one after the other; see `reduce`."""
-    shape = operand.shape
-    last = axis == len(shape) - 1
-    count = shape[axis]
+    shape, count = operand.shape, operand.shape[axis]
     beside = (math.prod(shape[:axis]), count)
-    if trust.names_choices and operand.interval is not None:
+    if row.trust.names_choices and operand.interval is not None:
         settled = operand.interval
         settled = replace(settled, cause=settled.cause * ~settled.certain())
         operand = Enclosure(values=operand.values, interval=settled)
-    flat = operand.reshape(beside if last else (*beside, math.prod(shape[axis + 1 :])))
-    row = _Row(
-        operation=operation,
-        fmt=fmt,
-        last=last,
-        trust=trust,
-        inf_nan_mode=inf_nan_mode,
-        cause=cause,
-        executor=executor,
-        threads=threads,
-    )
+    flat = operand.reshape(beside if row.last else (*beside, math.prod(shape[axis + 1 :])))
     with float_environment.quiet():
         reduced = row.reduce(flat)
+        if row.starts_at_zero(count):
+            reduced = onto_zero(reduced, row.fmt)
     return reduced.reshape((*shape[:axis], 1, *shape[axis + 1 :]))
 
 
@@ -226,6 +218,7 @@ def reduce_tiles(
     trust: Trust = DEFAULT,
     engine: Engine = "auto",
     threads: int = 1,
+    family: str = A2_A3,
 ) -> Enclosure | None:
     """Join tiles of the last axis to each other, then reduce the first of them, natively.
 
@@ -234,7 +227,7 @@ def reduce_tiles(
         operand: FP32 values, at least one along the axis.
         tiles: their extent, and the order in which they are joined.
         by_numpy: evaluates each step.
-        fmt, trust, engine, threads: as for `reduce`.
+        fmt, trust, engine, threads, family: as for `reduce`.
 
     Returns:
         As `reduce`; None where each step has to be evaluated: without the native executor, in other
@@ -245,7 +238,7 @@ def reduce_tiles(
     require_default_environment()
     _check(operation, operand, fmt, -1)
     executor = native.executor_for(engine)
-    if executor is None or fmt is not FP32:
+    if executor is None or fmt is not FP32 or not ORDERS[family].is_native:
         return None
     if not _is_plain(operation, operand, fmt, trust, True):
         if operation.name == "prod":
@@ -301,6 +294,8 @@ class _Row:
     cause: int
     executor: Executor | None
     threads: int
+    orders: Orders
+    is_joined: bool
 
     @property
     def axis(self) -> int:
@@ -327,11 +322,19 @@ class _Row:
         if self.last and self._is_sum:
             if isinstance(self.fmt, IntFormat):
                 return reduction_order.row_sum_of_integers
-            return reduction_order.row_sum
+            return self.orders.row_sum
         if self.last:
-            by_blocks = reduction_order.row_product
-            return by_blocks if self._is_product else reduction_order.row_extreme
-        return reduction_order.column_sum if self._is_sum else reduction_order.column_extreme
+            return self.orders.row_product if self._is_product else reduction_order.row_extreme
+        if self._is_sum:
+            return self.orders.column_sum
+        return self.orders.column_product if self._is_product else reduction_order.column_extreme
+
+    def starts_at_zero(self, count: int) -> bool:
+        """+0 is among the terms of a sum of so many."""
+        is_float = isinstance(self.fmt, FloatFormat)
+        return (
+            self.orders.starts_at_zero and self._is_sum and is_float and (self.last or count == 1)
+        )
 
     def reduce(self, x: Enclosure) -> Enclosure:
         if self._is_product:
@@ -374,7 +377,7 @@ class _Row:
         shape = list(x.shape)
         shape[self.axis] = 1
         out = np.empty(shape, x.dtype)
-        for index in _slabs(x.shape, self.last):
+        for index in slabs(x.shape, self.last):
             out[index] = self._order(x[index], self._repeat, np.add, np.concatenate)
         unify_nan(out, self.fmt)
         return out
@@ -456,6 +459,9 @@ class _Row:
             for end, limit in ((x.low, np.inf), (x.high, -np.inf))
         )
         sure = undefined & (terms | rises & falls) | self._unrounded(x)
+        if self.orders.is_stated and self.last and x.shape[-1] <= self._repeat:
+            # Of terms that are all -0 no document says whether +0 is added.
+            sure = sure | (not self.is_joined) & (ends.low != 0) & (ends.high != 0)
         low, high = (
             np.where(sure, end, np.where(undefined, limit, extreme(end, limit, self.fmt)))
             for end, limit, extreme in (
@@ -539,7 +545,7 @@ class _Row:
         if not any(interval.cause.strides):
             return np.broadcast_to(interval.cause.flat[0], shape)
         cause = np.empty(shape, np.uint16)
-        for index in _slabs(interval.low.shape, self.last):
+        for index in slabs(interval.low.shape, self.last):
             part = interval.piece(interval.low.shape, index)
             widest = part.widths(self.fmt).argmax(axis=self.axis, keepdims=True)
             is_open = ~part.certain() if self.trust.names_choices else True
@@ -558,7 +564,7 @@ def _extreme(step: Operation, x: Array, axis: int, fmt: Format) -> Array:
     shape[axis] = 1
     found = np.empty(shape, x.dtype)
     nan = np.empty(shape, np.bool_)
-    for index in _slabs(x.shape, axis == -1):
+    for index in slabs(x.shape, axis == -1):
         part = x[index]
         found[index] = from_keys(ufunc.reduce(keys(part, fmt), axis=axis, keepdims=True), fmt)
         nan[index] = is_nan(part, fmt).any(axis=axis, keepdims=True)
@@ -573,16 +579,3 @@ def _one_nan(values: Array, nan: Any, fmt: Format) -> Array:
 
 def _glue(parts: Sequence[Enclosure], axis: int) -> Enclosure:
     return join_arrays(lambda arrays: np.concatenate(arrays, axis=axis), parts)
-
-
-def _slabs(shape: tuple[int, ...], last: bool) -> Iterator[Index]:
-    """Cut an array beside its reduced axis into slabs that stay in the cache."""
-    if last:
-        step = max(1, _SLAB_ELEMS // shape[-1])
-        for start in range(0, shape[0], step):
-            yield (slice(start, start + step),)
-        return
-    step = max(_LEAST_LANES, _SLAB_ELEMS // shape[-2])
-    for outer in range(shape[0]):
-        for start in range(0, shape[-1], step):
-            yield (slice(outer, outer + 1), slice(None), slice(start, start + step))

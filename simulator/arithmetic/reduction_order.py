@@ -4,25 +4,28 @@ The orders are those of pto-isa's instruction sequences. A repeat is the 256 B t
 takes at once; its elements are lanes. The functions take arrays or `Enclosure`s alike, whose last
 two axes are groups of lanes, and join whole groups.
 Sources: pto-isa a2a3/TRowReduceOps.hpp, TRowSum.hpp, TRowProd.hpp, TColSum.hpp, TColReduceOps.hpp;
-asc-devkit ReduceRepeat.md and ReduceDataBlock.md for the tree inside a repeat.
+a5/TRowReduce.hpp, TColSum.hpp, TRowProd.hpp, TColReduceOps.hpp; asc-devkit ReduceRepeat.md,
+ReduceDataBlock.md and ReduceSum.md for the tree inside a repeat.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from simulator.arithmetic.interval import Bounds, Index
+from simulator.arithmetic.interval import Bounds, Enclosure, Index, enclosed
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.total_order import Bools, outward
 from simulator.arithmetic.trust import ASSUME_GRADUAL_UNDERFLOW, ASSUME_RNE, Trust
 from simulator.numbers.convert import values_of
-from simulator.numbers.formats import FloatFormat
+from simulator.numbers.formats import FloatFormat, Format
+from tiling.chips import A2_A3, ASCEND_950
 
 REPEAT_BYTES: Final = 256
 BLOCK_BYTES: Final = 32
@@ -74,7 +77,7 @@ def tree(x: X, join: Join[X], glue: Glue[X]) -> X:
 
 def row_sum(x: X, repeat: int, join: Join[X], glue: Glue[X]) -> X:
     """Sum rows: repeats pairwise, the odd one and the tail onto the first, then the tree."""
-    groups, tail = _repeats(x, repeat)
+    groups, tail = repeats(x, repeat)
     if groups is None:
         return tree(x, join, glue)
     count = groups.shape[-2]
@@ -82,24 +85,24 @@ def row_sum(x: X, repeat: int, join: Join[X], glue: Glue[X]) -> X:
     if pairs:
         held = join(groups[..., 0 : 2 * pairs : 2, :], groups[..., 1 : 2 * pairs : 2, :])
         if count % 2:
-            held = _onto(held, 0, groups[..., -1, :], join, glue)
+            held = onto(held, 0, groups[..., -1, :], join, glue)
     else:
         held = groups
     if tail is not None:
-        held = _onto(held, 0, tail, join, glue)
+        held = onto(held, 0, tail, join, glue)
     while pairs > 1:
         odd = held[..., pairs - 1, :] if pairs % 2 else None
         pairs //= 2
         held = join(held[..., 0 : 2 * pairs : 2, :], held[..., 1 : 2 * pairs : 2, :])
         if odd is not None:
-            held = _onto(held, pairs - 1, odd, join, glue)
+            held = onto(held, pairs - 1, odd, join, glue)
     first: X = held[..., 0, :]
     return tree(first, join, glue)
 
 
 def row_extreme(x: X, repeat: int, join: Join[X], glue: Glue[X]) -> X:
     """Join the repeats of rows one after another, the tail before the third; lanes remain."""
-    groups, tail = _repeats(x, repeat)
+    groups, tail = repeats(x, repeat)
     if groups is None:
         return x
     count = groups.shape[-2]
@@ -107,7 +110,7 @@ def row_extreme(x: X, repeat: int, join: Join[X], glue: Glue[X]) -> X:
     if count > 1:
         held = join(held, groups[..., 1:2, :])
     if tail is not None:
-        held = _onto(held, 0, tail, join, glue)
+        held = onto(held, 0, tail, join, glue)
     for group in range(2, count):
         held = join(held, groups[..., group : group + 1, :])
     lanes: X = held[..., 0, :]
@@ -119,11 +122,15 @@ def row_sum_of_integers(x: X, repeat: int, join: Join[X], glue: Glue[X]) -> X:
     block = BLOCK_BYTES * repeat // REPEAT_BYTES
     held: X = x[..., :block]
     for start in range(block, x.shape[-1], block):
-        more = x[..., start : start + block]
-        lanes = more.shape[-1]
-        added = join(held[..., :lanes], more)
-        held = glue((added, held[..., lanes:]), -1) if lanes < block else added
+        held = in_lanes(held, x[..., start : start + block], join, glue)
     return held
+
+
+def in_lanes(held: X, more: X, join: Join[X], glue: Glue[X]) -> X:
+    """Join lanes onto the first lanes of others; the rest stays."""
+    lanes = more.shape[-1]
+    added = join(held[..., :lanes], more)
+    return glue((added, held[..., lanes:]), -1) if lanes < held.shape[-1] else added
 
 
 def row_product(x: X, repeat: int, join: Join[X], glue: Glue[X]) -> X:
@@ -140,7 +147,7 @@ def column_sum(x: X, repeat: int, join: Join[X], glue: Glue[X]) -> X:
     while (count := x.shape[-2]) > 1:
         even = count // 2 * 2
         held = join(x[..., 0:even:2, :], x[..., 1:even:2, :])
-        x = _onto(held, 0, x[..., -1, :], join, glue) if count % 2 else held
+        x = onto(held, 0, x[..., -1, :], join, glue) if count % 2 else held
     return x
 
 
@@ -152,7 +159,7 @@ def column_extreme(x: X, repeat: int, join: Join[X], glue: Glue[X]) -> X:
     return held
 
 
-def _repeats(x: X, repeat: int) -> tuple[X | None, X | None]:
+def repeats(x: X, repeat: int) -> tuple[X | None, X | None]:
     """Cut rows into full repeats and a tail; no repeats where one instruction takes the row."""
     elems = x.shape[-1]
     if elems <= repeat:
@@ -162,14 +169,110 @@ def _repeats(x: X, repeat: int) -> tuple[X | None, X | None]:
     return full, x[..., count * repeat :] if elems % repeat else None
 
 
-def _onto(held: X, group: int, more: X, join: Join[X], glue: Glue[X]) -> X:
+def onto(held: X, group: int, more: X, join: Join[X], glue: Glue[X]) -> X:
     """Join lanes onto the first lanes of one group."""
-    lanes = more.shape[-1]
-    first = join(held[..., group, :lanes], more)
-    if lanes < held.shape[-1]:
-        first = glue((first, held[..., group, lanes:]), -1)
+    first = in_lanes(held[..., group, :], more, join, glue)
     parts = [held[..., :group, :], first[..., None, :], held[..., group + 1 :, :]]
     return glue([part for part in parts if part.shape[-2]], -2)
+
+
+def row_sum_by_repeats(x: X, repeat: int, join: Join[X], glue: Glue[X]) -> X:
+    """Sum each repeat of rows as a tree, and add the sums one after another, the tail last."""
+    groups, tail = repeats(x, repeat)
+    if groups is None:
+        return tree(x, join, glue)
+    sums = tree(groups, join, glue)
+    held: X = sums[..., 0, :]
+    for group in range(1, sums.shape[-2]):
+        held = join(held, sums[..., group, :])
+    return held if tail is None else join(held, tree(tail, join, glue))
+
+
+def column_sum_onto_last(x: X, repeat: int, join: Join[X], glue: Glue[X]) -> X:
+    """Join neighbouring groups, an odd one onto the last pair, until one is left."""
+    while (count := x.shape[-2]) > 1:
+        even = count // 2 * 2
+        held = join(x[..., 0:even:2, :], x[..., 1:even:2, :])
+        x = onto(held, even // 2 - 1, x[..., -1, :], join, glue) if count % 2 else held
+    return x
+
+
+def row_product_by_halves(x: X, repeat: int, join: Join[X], glue: Glue[X]) -> X:
+    """Multiply the repeats of rows one after another, then the upper half of lanes onto the lower.
+
+    Lanes that a short row lacks are ones.
+    """
+    held: X = x[..., :repeat]
+    for start in range(repeat, x.shape[-1], repeat):
+        held = in_lanes(held, x[..., start : start + repeat], join, glue)
+    while repeat > 1:
+        repeat //= 2
+        if held.shape[-1] > repeat:
+            held = in_lanes(held[..., :repeat], held[..., repeat:], join, glue)
+    return held
+
+
+def column_product_by_pairs(x: X, repeat: int, join: Join[X], glue: Glue[X]) -> X:
+    """Join the groups behind the first in pairs, and each pair onto the first; an odd one last."""
+    held: X = x[..., 0:1, :]
+    count = x.shape[-2]
+    for group in range(1, count - 1, 2):
+        pair = join(x[..., group : group + 1, :], x[..., group + 1 : group + 2, :])
+        held = join(held, pair)
+    return join(held, x[..., count - 1 :, :]) if count % 2 == 0 else held
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orders:
+    """The orders of a family.
+
+    Attributes:
+        row_sum, column_sum: of floats, along the last axis and along others.
+        row_product, column_product: of all numbers.
+        is_native: the native executor has them.
+        starts_at_zero: +0 is added to a sum along the last axis, and to one line alone.
+        is_stated: a document states the order of sums inside one repeat.
+    """
+
+    row_sum: Order[Any]
+    column_sum: Order[Any]
+    row_product: Order[Any]
+    column_product: Order[Any]
+    is_native: bool = False
+    starts_at_zero: bool = False
+    is_stated: bool = False
+
+
+ORDERS: Final[Mapping[str, Orders]] = MappingProxyType(
+    {
+        A2_A3: Orders(
+            row_sum=row_sum,
+            column_sum=column_sum,
+            row_product=row_product,
+            column_product=column_extreme,
+            is_native=True,
+        ),
+        ASCEND_950: Orders(
+            row_sum=row_sum_by_repeats,
+            column_sum=column_sum_onto_last,
+            row_product=row_product_by_halves,
+            column_product=column_product_by_pairs,
+            starts_at_zero=True,
+            is_stated=True,
+        ),
+    }
+)
+"""By `Chip.isa`."""
+
+
+def onto_zero(found: Enclosure, fmt: Format) -> Enclosure:
+    """A sum to which +0 is added: -0 becomes +0."""
+    zero = fmt.dtype.type(0)
+    if found.interval is None:
+        return Enclosure(values=found.values + zero)
+    ends = found.interval
+    values, low, high = found.values + zero, ends.low + zero, ends.high + zero
+    return enclosed(values, low, high, ends.may_be_nan, ends.cause)
 
 
 Exponents = npt.NDArray[np.int64]
@@ -269,7 +372,22 @@ def row_pieces(shape: tuple[int, ...], axis: int) -> Iterator[Index]:
         yield (slice(start, start + step),)
 
 
+def slabs(shape: tuple[int, ...], last: bool) -> Iterator[Index]:
+    """Cut an array beside its reduced axis into slabs that stay in the cache."""
+    if last:
+        step = max(1, _SLAB_ELEMS // shape[-1])
+        for start in range(0, shape[0], step):
+            yield (slice(start, start + step),)
+        return
+    step = max(_LEAST_LANES, _SLAB_ELEMS // shape[-2])
+    for outer in range(shape[0]):
+        for start in range(0, shape[-1], step):
+            yield (slice(outer, outer + 1), slice(None), slice(start, start + step))
+
+
 _PIECE_ELEMS: Final = 1 << 15
+_SLAB_ELEMS: Final = 1 << 16
+_LEAST_LANES: Final = 64
 
 
 def reach(

@@ -61,7 +61,8 @@ ASSUME_SUM_ORDER: Final = Assumption(
     name="ASSUME_SUM_ORDER",
     statement="a sum adds in the order of pto-isa's headers, inside a repeat as a binary tree of "
     "neighbours",
-    source="pto-isa a2a3/TRowSum.hpp, TRowReduceOps.hpp, TColSum.hpp; asc-devkit ReduceRepeat.md, "
+    source="pto-isa a2a3/TRowSum.hpp, TRowReduceOps.hpp, TColSum.hpp; a5/TRowReduce.hpp, "
+    "TColSum.hpp; asc-devkit ReduceRepeat.md, "
     "ReduceDataBlock.md",
 )
 ASSUME_STABLE_SORT: Final = Assumption(

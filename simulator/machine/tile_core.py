@@ -111,7 +111,7 @@ class TileCore:
             return
         inputs = [self._read(tile, lives) for tile in step.inputs]
         try:
-            values = step_values(step, inputs)
+            values = step_values(step, inputs, self._chip.isa)
         except (ValueError, IndexError) as error:  # operands that the operation does not take
             raise SimulatorFault(str(error)) from None
         if values.shape != result.shape:

@@ -32,6 +32,7 @@ from simulator.machine.tile_opcodes import TileOpcode, TileWork
 from simulator.numbers import float_environment
 from simulator.numbers.convert import Conversion
 from simulator.numbers.formats import FP32, FloatFormat, Format, assert_never
+from tiling.chips import A2_A3
 
 _Values = npt.NDArray[Any]
 SHIFTED: Final = "shifted"
@@ -163,8 +164,8 @@ class TileStep:
         return f"{self.opcode.name} {outputs} <- {', '.join([*map(str, self.inputs), *scalar])}"
 
 
-def step_values(step: TileStep, inputs: Sequence[_Values]) -> _Values:
-    """The values of a step's output."""
+def step_values(step: TileStep, inputs: Sequence[_Values], family: str = A2_A3) -> _Values:
+    """The values of a step's output; `family` is that of the chip, for the order of reductions."""
     row, result = step.opcode, step.outputs[0]
     match row.work:
         case TileWork.COPY:
@@ -176,7 +177,7 @@ def step_values(step: TileStep, inputs: Sequence[_Values]) -> _Values:
         case TileWork.CAST:
             return arithmetic.cast(step.conversions, Enclosure(values=inputs[0])).values
         case TileWork.REDUCE | TileWork.REDUCE_LINES:
-            return _reduced(row.function, inputs[0], step.inputs[0].format, step.axis)
+            return _reduced(row.function, inputs[0], step.inputs[0].format, step.axis, family)
         case TileWork.PAIR:
             return _paired(row.function, inputs, step.inputs[0].format)
         case TileWork.ELEMENTS | TileWork.COMPARE:
@@ -287,9 +288,9 @@ def _weighed(function: str, inputs: Sequence[_Values], fmt: Format) -> _Values:
     return np.where(values == 0, evaluated("mul", (values, spread), fmt), found)
 
 
-def _reduced(function: str, values: _Values, fmt: Format, axis: int) -> _Values:
-    operand = Enclosure(values=values)
-    return arithmetic.reduce(OPERATIONS[function], operand, fmt, axis=axis, trust=EXACT).values
+def _reduced(function: str, values: _Values, fmt: Format, axis: int, family: str) -> _Values:
+    operand, row = Enclosure(values=values), OPERATIONS[function]
+    return arithmetic.reduce(row, operand, fmt, axis=axis, trust=EXACT, family=family).values
 
 
 def _paired(function: str, inputs: Sequence[_Values], fmt: Format) -> _Values:

@@ -151,14 +151,23 @@ def test_a_pair_of_the_other_family_is_named() -> None:
         pypto.cast(y, pypto.DT_HF8)
 
 
-@pytest.mark.parametrize("name", ["DT_FP8", "DT_HF4", "DT_FP4_E2M1", "DT_FP4_E1M2"])
-def test_dtypes_without_a_format_are_refused_by_name(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("DT_FP8", "; formats are of DT_FP8E4M3, DT_FP8E5M2, DT_FP8E8M0"),
+        ("DT_HF4", ""),
+        ("DT_FP4_E2M1", "; formats are of DT_FP4_E2M1X2"),
+        ("DT_FP4_E1M2", "; formats are of DT_FP4_E1M2X2"),
+    ],
+)
+def test_dtypes_without_a_format_are_refused_by_name(name: str, instead: str) -> None:
     x = pypto.tensor(None, pypto.DT_FP32, data=[[1.0, 2.0]])
     with (
         pypto.options(chip=CHIP),
-        pytest.raises(pypto.UnsupportedCastError, match=rf"FP32 -> {name[3:]}: "),
+        pytest.raises(pypto.UnsupportedCastError, match=rf"FP32 -> {name[3:]}: ") as refused,
     ):
         pypto.cast(x, pypto.DataType[name])
+    assert str(refused.value).endswith(f"{name} is a name without a format here{instead}")
 
 
 def test_scales_are_no_pair_of_pypto() -> None:
@@ -167,6 +176,14 @@ def test_scales_are_no_pair_of_pypto() -> None:
         for src, dst in ((x, pypto.DT_BF16), (x, pypto.DT_FP32)):
             with pytest.raises(pypto.UnsupportedCastError, match="950 does not cast E8M0"):
                 pypto.cast(src, dst)
+
+
+@pytest.mark.parametrize("entry", [0, 0.0, -0.0, -2.0, -float("inf")])
+def test_a_scale_is_neither_zero_nor_negative(entry: float) -> None:
+    with pytest.raises(OverflowError, match=r"data\[0, 1\] is .* neither zero nor negative"):
+        pypto.tensor(None, pypto.DT_FP8E8M0, data=[[1.0, entry]])
+    held = pypto.tensor(None, pypto.DT_FP8E8M0, data=[[1.0, float("nan")]])
+    assert held.numpy().view(np.uint8).tolist() == [[127, 255]]
 
 
 def test_the_last_axis_of_fp4_is_even() -> None:

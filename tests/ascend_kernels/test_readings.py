@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ml_dtypes import bfloat16, float4_e2m1fn
+from ml_dtypes import bfloat16, float4_e2m1fn, float8_e8m0fnu
 from support.numbers import ascend950
 from support.numbers.ascend950 import M5, Pair
 
@@ -236,6 +236,22 @@ def near_to_fp8(x: Wide, y: InFp8) -> None:
     y[:] = pypto.cast(x, pypto.DT_FP8E4M3)
 
 
+@pypto.frontend.jit
+def to_mx(
+    x: pypto.Tensor[[1, 64], pypto.DT_BF16],
+    codes: pypto.Tensor[[1, 64], pypto.DT_FP4_E2M1X2],
+    scales: pypto.Tensor[[1, 1, 2], pypto.DT_FP8E8M0],
+) -> None:
+    pypto.set_vec_tile_shapes(1, 64)
+    codes[:], scales[:] = pypto.quant_mx(x, pypto.DT_FP4_E2M1X2, performance_mode=False)
+
+
+@pypto.frontend.jit
+def in_int8(x: Wide, y: pypto.Tensor[[1, 6], pypto.DT_INT8]) -> None:
+    pypto.set_vec_tile_shapes(1, 32)
+    y[:] = pypto.cast(pypto.cast(pypto.cast(x, pypto.DT_INT32), pypto.DT_FP16), pypto.DT_INT8)
+
+
 def resting(certainty: Any) -> dict[str, int]:
     return {
         choice.name.removeprefix("READING_"): count
@@ -264,6 +280,35 @@ def test_results_that_rest_on_a_reading_are_counted() -> None:
         )
         assert resting(up_to_fp8.certainty(wide, eights)) == {"fp32-fp8-modes": 3}
         assert resting(near_to_fp8.certainty(wide, eights)) == {}
+
+
+def test_codes_of_quant_mx_rest_on_the_reading_of_nan() -> None:
+    x = np.ones((1, 64), bfloat16)
+    x[0, 40] = np.nan
+    codes, scales = np.zeros((1, 64), float4_e2m1fn), np.zeros((1, 1, 2), float8_e8m0fnu)
+    with pypto.options(chip=CHIP):
+        found = to_mx.certainty(x, codes, scales)
+        assert resting(found) == {"nan-e2m1": 32}
+        assert found["scales"].certain.all()
+        x[0, 40] = 1
+        assert resting(to_mx.certainty(x, codes, scales)) == {}
+    with pypto.options(chip=CHIP, trust="documented"):
+        x[0, 40] = np.nan
+        found = to_mx.certainty(x, codes, scales)
+    assert found["codes"].certain.tolist() == [[True] * 32 + [False] * 32]
+
+
+def test_a_cast_on_the_way_rests_on_the_reading_that_refuses_it() -> None:
+    x = np.arange(6, dtype=np.float32).reshape(1, 6)
+    with pypto.options(chip=CHIP):
+        assert resting(in_int8.certainty(x, np.zeros((1, 6), "i1"))) == {"int32-fp16": 6}
+
+
+def test_every_reading_that_a_kernel_meets_is_counted() -> None:
+    """No kernel casts to E8M0, and no result of one depends on how two elements lie in a byte."""
+    met = {"fp32-fp8-modes", "bf16-fp4-modes", "int32-fp16", "nan-e2m1"}
+    assert set(READINGS) - met == {"bf16-inf-e8m0", "fp4-nibbles"}
+    assert not [pair for pair in rules_of(ASCEND_950) if pair[1] is E8M0]
 
 
 def test_by_documents_a_reading_leaves_results_open() -> None:

@@ -15,6 +15,10 @@ from support.environment.command import Command, command, npy
 import pypto_cast as pypto
 from ascend_kernels import matrix_table
 from ascend_kernels.matrix import MATRIX
+from pypto_cast.dtypes.data_types import numpy_dtype
+from pypto_cast.dtypes.names import dtype_named
+from pypto_cast.tensors.array_files import npz_arrays
+from simulator.numbers.literals import number_of
 from tiling.chips import A2_A3
 
 __all__ = ["command", "npy"]  # fixtures
@@ -299,3 +303,54 @@ def test_explain_shows_satmode_off(command: Command) -> None:
     found = command("explain", "300", "--from", "fp16", "--to", "int8", "--json").json
     assert {result["satmode_off"] for result in found["results"]} == {"44"}
     assert "satmode OFF" in command("explain", "300", "--from", "fp16", "--to", "int8").out
+
+
+@pytest.mark.parametrize("dtype", ["fp8e4m3", "fp8e5m2", "hf8", "fp4_e2m1x2", "fp4_e1m2x2"])
+def test_small_floats_come_back_from_npy_and_npz(
+    command: Command, tmp_path: Path, dtype: str
+) -> None:
+    """As numpy saves them: plain bytes, and of E5M2 a header that numpy itself cannot read."""
+    chip, wide = ("--chip", "Ascend950PR"), "bf16" if "x2" in dtype else "fp32"
+    codes = np.arange(16 if "x2" in dtype else 256, dtype=np.uint8)
+    values = codes.view(numpy_dtype(dtype_named(dtype)))
+    there, bytes_of, again = (tmp_path / f"{name}.npy" for name in ("there", "bytes", "again"))
+    np.save(there, values)
+    np.save(bytes_of, codes.view("V1"))
+    for source in (there, bytes_of):
+        output = source.with_suffix(".wide.npy")
+        ran = command("cast", source, "--from", dtype, "--to", wide, *chip, "-o", output)
+        assert (ran.code, ran.err) == (0, "")
+    wide_codes = np.load(there.with_suffix(".wide.npy")).view("u2" if wide == "bf16" else "u4")
+    np.testing.assert_array_equal(
+        np.load(bytes_of.with_suffix(".wide.npy")).view(wide_codes.dtype), wide_codes
+    )
+    source = there.with_suffix(".wide.npy")
+    back = command("cast", source, "--from", wide, "--to", dtype, *chip, "-o", again)
+    assert back.code == 0
+    is_nan = np.isin(codes, nan_bytes(dtype))
+    np.testing.assert_array_equal(np.load(again).view(np.uint8)[~is_nan], codes[~is_nan])
+    np.savez(tmp_path / "all.npz", a=values, b=codes.view("V1"))
+    held = npz_arrays(tmp_path / "all.npz")
+    np.testing.assert_array_equal(held["a"].view(np.uint8), held["b"].view(np.uint8))
+
+
+def nan_bytes(dtype: str) -> list[int]:
+    """Codes of NaN, of which a cast keeps one."""
+    fmt = dtype_named(dtype).number_format
+    return [code for code in range(256) if number_of(code, fmt).special == "nan"]
+
+
+def test_bytes_without_a_name_are_refused_with_those_that_fit(
+    command: Command, tmp_path: Path
+) -> None:
+    source = tmp_path / "x.npy"
+    np.save(source, np.ones(8, ml_dtypes.float8_e4m3fn))
+    error = command("cast", source, "--to", "fp32", "--chip", "Ascend950PR").error
+    assert "--from DT_INT4 or DT_HF8 or DT_FP8E4M3 or DT_FP8E5M2" in error
+    np.save(source, np.zeros(8, "V3"))
+    assert "elements that no dtype has" in command("cast", source, "--to", "fp32").error
+    np.save(source, np.ones(8, ml_dtypes.float8_e4m3fn))
+    np.save(tmp_path / "y.npy", np.ones(8, np.float32))
+    assert (
+        "B is of bytes that .npy has no name for" in command("diff", tmp_path / "y.npy", source).out
+    )

@@ -33,7 +33,7 @@ from pypto_cast.options.context import MeasuredDevice, options
 from pypto_cast.report import terminal
 from pypto_cast.report.report import Fact, Report, Words, plain
 from pypto_cast.report.text_format import printable, tile_named, written
-from pypto_cast.tensors.array_files import output_file, read_tensor
+from pypto_cast.tensors.array_files import as_saved, output_file, read_tensor
 from pypto_cast.tensors.tensor import Tensor
 
 
@@ -79,7 +79,7 @@ def run_cast(
         tensor = read_tensor(source, None if from_ is None else dtype_named(from_))
         done = run(tensor, dst, round_mode, sat)
         if out is not None:
-            np.save(out, done.result.numpy(), allow_pickle=False)
+            np.save(out, as_saved(done.result.numpy()), allow_pickle=False)
     terminal.show(
         _report(source, output, tensor, sat, done, context.facts, is_tile_chosen=tile is None),
         as_json=json,
@@ -107,7 +107,7 @@ def _report(
         plan = done.plan.fact(is_tile_chosen=is_tile_chosen)
     dtype = done.result.numpy().dtype
     # .npy has no name for a dtype that numpy lacks.
-    is_named = np.lib.format.descr_to_dtype(np.lib.format.dtype_to_descr(dtype)) == dtype
+    is_named = as_saved(done.result.numpy()).dtype == dtype
     back = "" if is_named else f"; to read it: numpy.load(...).view(ml_dtypes.{dtype.name})"
     return Report(
         kind="cast",

@@ -142,7 +142,7 @@ def saved_arguments(kernel: Kernel, path: Path) -> tuple[list[Any], dict[str, An
             f"{', '.join(known)}"
         )
     given = {
-        name: with_dtype(held[name], annotation.dtype, f"{path}: {name}")
+        name: with_dtype(held[name], annotation.dtype, f"{path}: {name}", "an annotation of")
         for name, annotation in signature.tensors.items()
         if name in held
     }

@@ -160,7 +160,7 @@ def declared_of(
     for name, annotation in signature.tensors.items():
         dtype = annotation.dtype
         if name in held:
-            with_dtype(held[name], dtype, f"{inputs}: {name}")
+            with_dtype(held[name], dtype, f"{inputs}: {name}", "an annotation of")
         shape = said.get(name) or (held[name].shape if name in held else annotation.shape)
         extents = tuple(each for each in shape if isinstance(each, int) and each > 0)
         if dtype is None:

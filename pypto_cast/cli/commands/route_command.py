@@ -8,9 +8,10 @@ from typing import Annotated
 
 import typer
 
-from pypto_cast.cli.app import Force, Json, refuse_unread
+from pypto_cast.cli.app import ChipName, Force, Json, refuse_unread
 from pypto_cast.dtypes.data_types import CastMode
 from pypto_cast.dtypes.names import dtype_named, mode_named
+from pypto_cast.options.context import options
 from pypto_cast.report import terminal
 from pypto_cast.report.page import check_pages
 from pypto_cast.report.report import Report
@@ -58,6 +59,7 @@ def run_route(
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the page of --all there.")
     ] = None,
+    chip: ChipName = None,
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -65,8 +67,8 @@ def run_route(
     if all_pairs or html is not None:
         if html is None or not all_pairs:
             raise ValueError("--all and --html FILE go together")
-        of_one = ("from_", "to", "mode", "values", "steps", "through", "data", "exhaustive", "json")
-        refuse_unread(context, of_one, "of the page of every pair and mode")
+        of_one = ("from_", "to", "mode", "values", "steps", "through", "data", "exhaustive")
+        refuse_unread(context, (*of_one, "chip", "json"), "of the page of every pair and mode")
         check_pages()
         check_free(html, force=force)
         with new_file(html, force=force) as file:
@@ -77,18 +79,21 @@ def run_route(
         raise ValueError("--from and --to name the dtypes; --all --html FILE takes every pair")
     if through is not None:
         refuse_unread(context, ("values", "steps"), "of chains that are found")
-        terminal.show(_checked(from_, to, through, mode, data, exhaustive=exhaustive), as_json=json)
+        with options(chip=chip):
+            checked = _checked(from_, to, through, mode, data, exhaustive=exhaustive)
+        terminal.show(checked, as_json=json)
         return
     if data is not None:
         raise ValueError("--data counts what a chain changes; --through names the chain")
-    found = routes(
-        dtype_named(from_),
-        dtype_named(to),
-        mode_named(mode),
-        values=None if values is None else _range_named(values),
-        steps=steps,
-        exhaustive=exhaustive,
-    )
+    with options(chip=chip):
+        found = routes(
+            dtype_named(from_),
+            dtype_named(to),
+            mode_named(mode),
+            values=None if values is None else _range_named(values),
+            steps=steps,
+            exhaustive=exhaustive,
+        )
     if not found.all:
         _ = found.best  # the error names the steps that may help
     terminal.show(found.report, as_json=json)

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from ascend_kernels.schedule.parts import Scalars
+from ascend_kernels.schedule.planner.kernel_plan import PASS_FAMILIES
 from ascend_kernels.schedule.planner.tiles.tile_cutting import overlap
 from ascend_kernels.schedule.planner.tiles.tile_graph import (
     Attributes,
@@ -82,6 +83,7 @@ def tensor_graphs(
     for run in recorded.runs:
         reader = _Reader(assignments, release, parameters, slots, run.place)
         operations = list(run.operations)
+        _check_family(operations)
         for number, call in enumerate(operations):
             try:
                 reader.take(call)
@@ -109,6 +111,23 @@ def tensor_graphs(
             *(each for reader in readers for each in reader.simplified),
         ),
     )
+
+
+def _check_family(calls: Iterable[Call]) -> None:
+    """Refuse operations that the chips lack whose compiler's passes are followed.
+
+    Raises:
+        PlanError: names the first.
+    """
+    for call in calls:
+        name = getattr(call.operation, "__name__", "")
+        families = ROWS[name].dtypes if name in ROWS else ()
+        if families and not any(family in families for family in PASS_FAMILIES):
+            followed = " and ".join(PASS_FAMILIES)
+            raise PlanError(
+                f"{name} {call.place}: upstream has it on {' and '.join(families)} alone; the "
+                f"passes of {followed}, which are followed, have no tile operations of it"
+            )
 
 
 def _refuse_around(call: Call, later: Iterable[Call]) -> None:

@@ -18,14 +18,8 @@ from ascend_kernels.routing.chain_check import (
     Verdict,
     all_values,
     between_thresholds,
-    code_pieces,
-    codes_at,
     enumerated,
-    is_nan,
-    last_rank,
-    nan_codes,
     question_between,
-    ranks_of,
 )
 from ascend_kernels.routing.chain_ranking import chain_of_text, chain_verdict, lookup, ranked_chains
 from ascend_kernels.routing.chains import (
@@ -35,20 +29,33 @@ from ascend_kernels.routing.chains import (
     chain_named,
     function_of,
     resolution_of,
+    route_formats,
     single_rounding,
 )
 from ascend_kernels.routing.make_table import questions, table_row
 from ascend_kernels.routing.routes_document import PAGE, page
+from ascend_kernels.routing.value_ranks import (
+    code_pieces,
+    codes_at,
+    is_nan,
+    last_rank,
+    nan_codes,
+    ranks_of,
+    result_ranks,
+)
 from ascend_kernels.routing.vector_rows import STORAGE_FORMATS, storage_format
 from ascend_kernels.routing.verdict_table import recorded_rows
 from simulator.numbers import formats as f
 from simulator.numbers.formats import FORMATS, Format
+from simulator.numbers.literals import number_of
 from simulator.numbers.rounding import RoundMode
-from tiling.chips import A2_A3
+from tiling.chips import A2_A3, ASCEND_950
 
 MODES = [mode.name for mode in RoundMode]
 SMALL = [fmt for fmt in ROUTE_FORMATS if fmt.bits <= 16]
-every_format = pytest.mark.parametrize("fmt", ROUTE_FORMATS, ids=str)
+every_format = pytest.mark.parametrize(
+    "fmt", dict.fromkeys((*ROUTE_FORMATS, *route_formats(ASCEND_950))), ids=str
+)
 
 
 def chain(text: str) -> Chain:
@@ -101,21 +108,26 @@ def test_ranks_are_the_order_of_values(fmt: Format) -> None:
         return
     pieces = [part for _, part in code_pieces(0, last, fmt, 1000)]
     np.testing.assert_array_equal(np.concatenate(pieces), codes)
-    assert codes.size + nan_codes(fmt)[0] == 1 << fmt.bits
-    numbers = codes.astype(np.uint16).astype(fmt.code_dtype).view(fmt.dtype).astype(np.float64)
+    nans = [code for codes in nan_codes(fmt) for code in codes]
+    assert sorted([*codes.tolist(), *nans]) == list(range(1 << fmt.bits))
     if fmt.bits > 4:
-        assert (np.diff(numbers[np.isfinite(numbers)]) >= 0).all()
+        numbers = [number_of(code, fmt) for code in codes.tolist()]
+        finite = [number.fraction for number in numbers if not number.special]
+        assert finite == sorted(finite)
 
 
-@pytest.mark.parametrize("pair", MATRIX[A2_A3], ids=lambda pair: f"{pair[0]}-{pair[1]}".lower())
-def test_a_native_cast_never_decreases(pair: tuple[Format, Format]) -> None:
+@pytest.mark.parametrize(
+    ("family", "pair"),
+    [(family, pair) for family, rules in MATRIX.items() for pair in rules],
+    ids=lambda value: value if isinstance(value, str) else f"{value[0]}-{value[1]}".lower(),
+)
+def test_a_native_cast_never_decreases(family: str, pair: tuple[Format, Format]) -> None:
     src, dst = pair
     codes = all_values(src, dst).boundaries()
     codes = codes_at(np.sort(ranks_of(codes[~is_nan(codes, src)], src)), src)
-    for mode in MATRIX[A2_A3][pair].modes or (None,):
-        named = chain_named(pair, (f"CAST_{mode}" if mode else "",))
-        results = function_of(named.conversions)(codes)
-        ranks = ranks_of(results, dst)
+    for mode in MATRIX[family][pair].modes or (None,):
+        named = chain_named(pair, (f"CAST_{mode}" if mode else "",), family)
+        ranks = result_ranks(function_of(named.conversions), ranks_of(codes, src), src, dst)
         assert (ranks[1:] >= ranks[:-1]).all()
 
 

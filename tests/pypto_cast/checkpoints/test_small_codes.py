@@ -85,6 +85,11 @@ def quantised(command: Command, folder: Path, *words: object) -> dict[str, np.nd
     output = folder / "out.safetensors"
     ran = command("checkpoint", folder / "in.safetensors", *CHIP, *words, "-o", output)
     assert ran.code == 0, ran.err
+    return raw(output)
+
+
+def raw(output: Path) -> dict[str, np.ndarray]:
+    """The tensors of a file; floats of a byte as their codes."""
     found: dict[str, np.ndarray] = {}
     text = output.read_bytes()
     header = json.loads(text[8 : 8 + int.from_bytes(text[:8], "little")])
@@ -454,3 +459,36 @@ def test_the_loader_of_the_layouts_reads_them(
     for axis in (0, 1) if scales.ndim == 2 else ():
         scales = scales.repeat((256, 128)[axis] // scales.shape[axis], axis)
     np.testing.assert_array_equal(back, numbers(found, words[0]) * scales)
+
+
+@pytest.mark.parametrize("words", [("--quantize", "mxfp8"), ("--to", "fp8e4m3")])
+def test_the_error_of_each_layer_is_against_its_tensors_in_bf16(
+    command: Command, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    rng = np.random.default_rng(SEED)
+    tensors = {
+        f"layers.{layer}.{name}.weight": (rng.standard_normal((64, 64)) / 8).astype(np.float32)
+        for layer in (0, 10)
+        for name in ("up", "down")
+    }
+    source, output = tmp_path / "in.safetensors", tmp_path / "out.safetensors"
+    save_file(tensors, source)
+    ran = command("checkpoint", source, *CHIP, *words, "--json", "-o", output)
+    layers = {layer["name"]: layer for layer in ran.json["layers"]}
+    assert {name: layer["tensors"] for name, layer in layers.items()} == {
+        "layers.0": 2,
+        "layers.10": 2,
+    }
+    found, value = raw(output), np.float64([value_of(code, 3, 7, 8) for code in range(256)])
+    for name, layer in layers.items():
+        signal = noise = 0.0
+        for tensor in (f"{name}.up.weight", f"{name}.down.weight"):
+            bf16 = tensors[tensor].astype(ml_dtypes.bfloat16).astype(np.float64)
+            exponents = found.get(f"{tensor}_scale", np.full((64, 2), 127)).astype(np.int64) - 127
+            after = value[found[tensor]] * 2.0 ** exponents.repeat(32, axis=1)
+            signal += float((bf16**2).sum())
+            noise += float(((after - bf16) ** 2).sum())
+        expected = 10 * np.log10(signal / noise)
+        assert abs(layer["against_bf16"]["snr_db"] - expected) < 1e-4
+        assert layer["report"]["snr_db"] != layer["against_bf16"]["snr_db"]
+    assert "layer, against BF16" in command("checkpoint", source, *CHIP, *words).out

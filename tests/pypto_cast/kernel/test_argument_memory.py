@@ -94,6 +94,31 @@ def test_an_output_shares_memory_with_nothing_else() -> None:
     assert line[:4].tolist() == [0, 0, 2, 2]
 
 
+def test_inputs_may_share_memory_with_each_other() -> None:
+    """As pages that hold codes and their scales; outputs of one page lie apart in it."""
+
+    @pypto.jit
+    def kernel(
+        x: pypto.Tensor[[4, 16], pypto.DT_FP32],
+        y: pypto.Tensor[[4, 16], pypto.DT_INT32],
+        total: pypto.Tensor[[4, 16], pypto.DT_FP32],
+        whole: pypto.Tensor[[4, 16], pypto.DT_INT32],
+    ) -> None:
+        pypto.set_vec_tile_shapes(4, 16)
+        total[:] = x + pypto.cast(y, pypto.DT_FP32)
+        whole[:] = pypto.cast(x, pypto.DT_INT32)
+
+    pages = np.arange(4 * 32, dtype=np.float32).reshape(4, 32)
+    x, y = pages[:, :16], pages.view(np.int32)[:, 8:24]
+    results = np.zeros((4, 32), np.float32)
+    parts = results[:, :16], results.view(np.int32)[:, 16:]
+    kernel(x, y, *parts)
+    np.testing.assert_array_equal(parts[0], x + y.astype(np.float32))
+    np.testing.assert_array_equal(parts[1], x.astype(np.int32))
+    with pytest.raises(ValueError, match="total is written, but shares memory with whole"):
+        kernel(x, y, parts[0], results.view(np.int32)[:, 8:24])
+
+
 def test_in_place() -> None:
     @pypto.jit
     def whole(x: pypto.Tensor, out: pypto.Tensor) -> None:

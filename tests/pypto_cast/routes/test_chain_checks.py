@@ -135,9 +135,9 @@ def test_what_is_refused(
         pypto.check_chain(src, steps, **named)
 
 
-def test_another_family_is_refused() -> None:
-    with (
-        pypto.options(chip="Ascend950PR"),
-        pytest.raises(pypto.RouteError, match="routes are known of A2/A3"),
-    ):
-        pypto.check_chain(pypto.DT_FP32, TO_INT8)
+def test_a_chain_is_of_the_chips_casts() -> None:
+    steps = [(pypto.DT_FP32, pypto.CAST_NONE), (pypto.DT_FP8E4M3, pypto.CAST_RINT)]
+    with pypto.options(chip="Ascend950PR"):
+        assert pypto.check_chain(pypto.DT_FP16, steps).is_exact
+    with pytest.raises(pypto.UnsupportedCastError, match="950 cast it"):
+        pypto.check_chain(pypto.DT_FP16, steps)

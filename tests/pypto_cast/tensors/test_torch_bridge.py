@@ -44,9 +44,14 @@ def test_every_code_goes_there_and_back(dtype: pypto.DataType) -> None:
         (lambda: torch.zeros(2, device="meta"), TypeError, r"x is on meta .* use \.cpu\(\)"),
         (lambda: torch.zeros(2).to_sparse(), TypeError, r"torch\.sparse_coo.* dense tensors"),
         (lambda: torch.tensor([1 + 2j]).conj().imag, RuntimeError, "negative bit"),
-        (lambda: torch.zeros(2, dtype=torch.float8_e4m3fnuz), TypeError, "Float8_e4m3fnuz"),
+        (lambda: torch.zeros(2, dtype=torch.float8_e4m3fnuz), TypeError, r"x is of .*e4m3fnuz"),
+        (
+            lambda: torch.zeros(2, dtype=torch.uint8).view(torch.float4_e2m1fn_x2),
+            TypeError,
+            "x is of .*float4_e2m1fn_x2, which no array here holds",
+        ),
     ],
-    ids=["meta", "sparse", "negative", "no-dtype"],
+    ids=["meta", "sparse", "negative", "no-dtype", "two-a-byte"],
 )
 def test_no_array_of_a_tensor(given: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
