@@ -220,7 +220,7 @@ def passes(rounds: int) -> Iterator[Row]:
 def products(rounds: int) -> Iterator[Row]:
     """Of a product of 256 x 1024 x 1024 in BF16: the product in float64 alone, and the whole.
 
-    Processor time, so that threads of numpy's BLAS count together: OPENBLAS_NUM_THREADS=1 leaves one.
+    Processor time, in which threads of numpy's BLAS count together.
     """
     a, b = (torch.from_numpy(_numbers(*x)).to(torch.bfloat16) for x in ((256, 1024), (1024, 1024)))
     one, other, out = a.double(), b.double(), torch.zeros(256, 1024)

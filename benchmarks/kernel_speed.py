@@ -3,8 +3,9 @@
 Both sides run in one process, in turn, on as many threads; torch has no autograd. A figure is the
 ratio of the medians of both sides' wall time, in four columns: memory that both sides use again, or
 that both get anew for every call; single calls met in turn, or two in a row of which the last
-counts. The headline is the worst of them. Where a call takes more than half a second, three single
-calls are measured. Needs torch; a run takes some minutes.
+counts. The headline is the worst of them. numpy's BLAS, which takes all cores whatever options say,
+is held to one by OPENBLAS_NUM_THREADS=1, which a run asks for. Where a call takes more than half a
+second, three single calls are measured. Needs torch; a run takes some minutes.
 """
 
 from __future__ import annotations
@@ -414,6 +415,8 @@ def main() -> None:
     parser.add_argument("--only", default="", help="rows whose names contain this")
     parser.add_argument("--write", action="store_true", help="into kernel_speed.md")
     given = parser.parse_args()
+    if os.environ.get("OPENBLAS_NUM_THREADS") != "1":
+        parser.error("set OPENBLAS_NUM_THREADS=1 before: numpy's BLAS takes all cores else")
     pypto.set_vec_tile_shapes(16, 512)
     pypto.set_cube_tile_shapes([128, 128], [128, 512], [128, 128])
     table = []
