@@ -25,6 +25,8 @@ from simulator.numbers import result_memory
 _SIDE: Final = 4096
 _D: Final = pypto.STATIC
 _Fp32 = pypto.Tensor([_D, _D], pypto.DT_FP32)
+_Bf16 = pypto.Tensor([_D, _D], pypto.DT_BF16)
+_Heads = pypto.Tensor([_D, _D, _D], pypto.DT_FP32)
 
 
 @pypto.jit
@@ -43,6 +45,51 @@ def exponential(x: _Fp32, out: _Fp32) -> None:
 def rms_norm(x: _Fp32, out: _Fp32) -> None:
     """Along rows."""
     out[:] = pypto.rms_norm(x)
+
+
+@pypto.jit
+def product(a: _Bf16, b: _Bf16, out: _Fp32) -> None:
+    """A product of BF16 matrices in FP32."""
+    out[:] = pypto.matmul(a, b, pypto.DT_FP32)
+
+
+@pypto.jit
+def attention(q: _Heads, k: _Heads, v: _Heads, out: _Heads) -> None:
+    """Flash attention: blocks of keys, the maximum and the sum are carried along."""
+    length, block = int(k.shape[1]), 512
+    most = total = found = None
+    for start in range(0, length, block):
+        keys, values = k[:, start : start + block], v[:, start : start + block]
+        scores = pypto.mul(pypto.matmul(q, keys, pypto.DT_FP32, b_trans=True), 128**-0.5)
+        peak = pypto.amax(scores, -1, True)
+        if most is not None:
+            peak = pypto.maximum(most, peak)
+        powers = pypto.exp(pypto.sub(scores, peak))
+        sums, part = pypto.sum(powers, -1, True), pypto.matmul(powers, values, pypto.DT_FP32)
+        if most is not None:
+            shrink = pypto.exp(pypto.sub(most, peak))
+            sums = pypto.add(pypto.mul(total, shrink), sums)
+            part = pypto.add(pypto.mul(found, shrink), part)
+        most, total, found = peak, sums, part
+    out[:] = pypto.div(found, total)
+
+
+def torch_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: torch.Tensor) -> None:
+    """The peer of `attention`, in the same steps."""
+    most = total = found = None
+    for start in range(0, k.shape[1], 512):
+        keys, values = k[:, start : start + 512], v[:, start : start + 512]
+        scores = (q @ keys.transpose(1, 2)) * 128**-0.5
+        peak = scores.amax(-1, keepdim=True)
+        if most is not None:
+            peak = torch.maximum(most, peak)
+        powers = torch.exp(scores - peak)
+        sums, part = powers.sum(-1, keepdim=True), powers @ values
+        if most is not None:
+            shrink = torch.exp(most - peak)
+            sums, part = total * shrink + sums, found * shrink + part
+        most, total, found = peak, sums, part
+    out[:] = found / total
 
 
 def _numbers(*shape: int) -> np.ndarray[Any, np.dtype[np.float32]]:
@@ -171,13 +218,86 @@ def passes(rounds: int) -> Iterator[Row]:
 
 
 def products(rounds: int) -> Iterator[Row]:
-    """The time, in ms, of a product of 256 x 1024 x 1024 in float64 alone."""
-    a, b = _numbers(256, 1024).astype(np.float64), _numbers(1024, 1024).astype(np.float64)
-    one, other = torch.from_numpy(a), torch.from_numpy(b)
+    """Of a product of 256 x 1024 x 1024 in BF16: the product in float64 alone, and the whole.
+
+    Processor time, in which threads of numpy's BLAS count together.
+    """
+    a, b = (torch.from_numpy(_numbers(*x)).to(torch.bfloat16) for x in ((256, 1024), (1024, 1024)))
+    one, other, out = a.double(), b.double(), torch.zeros(256, 1024)
     torch.set_num_threads(1)
-    runs = {"numpy's": partial(np.matmul, a, b), "torch's": partial(torch.matmul, one, other)}
-    for name, seconds in best_seconds(runs, rounds, clock=time.process_time).items():
-        yield {"probe, float64 product": name, "ms": round(1e3 * seconds, 2)}
+    runs: dict[str, Callable[[], object]] = {
+        "numpy's, of float64": partial(np.matmul, one.numpy(), other.numpy()),
+        "torch's, of float64": partial(torch.matmul, one, other),
+        "torch's, with the conversion: the peer": lambda: a.double() @ b.double(),
+        "the kernel": partial(product, a, b, out),
+    }
+    with pypto.options(threads=1):
+        best = best_seconds(runs, rounds, clock=time.process_time)
+    for name, seconds in best.items():
+        yield _share("BF16 matmul", name, seconds, best["torch's, with the conversion: the peer"])
+
+
+def attention_parts(rounds: int) -> Iterator[Row]:
+    """Of flash attention what its bits ask for: products in float64, exps that are rounded once.
+
+    A certainty has six products for two: of exact scores the values and the magnitudes, of open
+    powers the values, the middle, the magnitudes and the radius.
+    """
+    heads, length, depth, block = 8, 2048, 128, 512
+    given = [torch.from_numpy(_numbers(heads, length, depth)) for _ in range(3)]
+    out, scores = torch.zeros_like(given[0]), _numbers(heads * length, block)
+    a, b = _numbers(length, depth).astype(np.float64), _numbers(depth, block).astype(np.float64)
+    wide, values = scores[:length].astype(np.float64), _numbers(block, depth).astype(np.float64)
+    pairs = heads * length // block
+    narrow = [torch.from_numpy(x).float() for x in (a, b, wide, values)]
+    tensors = [torch.from_numpy(scores), torch.zeros(scores.shape)]
+
+    def first() -> None:
+        for _ in range(pairs):
+            np.matmul(a, b)
+
+    def second() -> None:
+        for _ in range(pairs):
+            np.matmul(wide, values)
+
+    def single() -> None:
+        for _ in range(pairs):
+            narrow[0] @ narrow[1]
+            narrow[2] @ narrow[3]
+
+    def exps() -> None:
+        for _ in range(length // block):
+            exponential(*tensors)
+
+    runs: dict[str, Callable[[], object]] = {
+        "float64 products of queries and keys": first,
+        "float64 products of powers and values": second,
+        "float32 products of torch, both": single,
+        "the powers alone": exps,
+        "torch's steps: the peer": partial(torch_attention, *given, out),
+    }
+    torch.set_num_threads(1)
+    with pypto.options(threads=1):
+        best = best_seconds(runs, rounds, clock=time.process_time)
+        pypto.set_vec_tile_shapes(1, 16, 512)
+        best |= best_seconds(
+            {"the kernel": partial(attention, *given, out)}, rounds, clock=time.process_time
+        )
+        pypto.set_vec_tile_shapes(16, 512)
+    names = list(best)
+    for name in names:
+        yield _share("flash attention", name, best[name], best["torch's steps: the peer"])
+    six = 2 * best[names[0]] + 4 * best[names[1]]
+    name = "six products, over the kernel: a certainty's least"
+    yield _share("flash attention", name, six, best["the kernel"])
+
+
+def _share(work: str, name: str, seconds: float, whole: float) -> Row:
+    return {
+        "probe": f"{work}: {name}",
+        "ms": round(1e3 * seconds, 2),
+        "of the peer": round(seconds / whole, 2),
+    }
 
 
 def small_calls(rounds: int) -> Iterator[Row]:
@@ -242,4 +362,4 @@ def second_thread(rounds: int) -> Iterator[Row]:
         }
 
 
-PROBES: Final = (memory, passes, products, small_calls, second_thread)
+PROBES: Final = (memory, passes, products, attention_parts, small_calls, second_thread)

@@ -3,8 +3,9 @@
 Both sides run in one process, in turn, on as many threads; torch has no autograd. A figure is the
 ratio of the medians of both sides' wall time, in four columns: memory that both sides use again, or
 that both get anew for every call; single calls met in turn, or two in a row of which the last
-counts. The headline is the worst of them. Where a call takes more than half a second, three single
-calls are measured. Needs torch; a run takes some minutes.
+counts. The headline is the worst of them. numpy's BLAS, which takes all cores whatever options say,
+is held to one by OPENBLAS_NUM_THREADS=1, which a run asks for. Where a call takes more than half a
+second, three single calls are measured. Needs torch; a run takes some minutes.
 """
 
 from __future__ import annotations
@@ -29,16 +30,21 @@ import numpy as np
 import torch
 
 import pypto_cast as pypto
-from benchmarks.kernel_probes import PROBES, add, casts, rms_norm
+from benchmarks.kernel_probes import (
+    PROBES,
+    add,
+    attention,
+    casts,
+    product,
+    rms_norm,
+    torch_attention,
+)
 from benchmarks.measuring import Row, best_seconds, date_and_revision, markdown
 from benchmarks.whole_kernels import softmax, swiglu, torch_softmax, torch_swiglu
 
 _D: Final = pypto.STATIC
-_Fp32 = pypto.Tensor([_D, _D], pypto.DT_FP32)
-_Bf16 = pypto.Tensor([_D, _D], pypto.DT_BF16)
 _Int8 = pypto.Tensor([_D, _D], pypto.DT_INT8)
 _Int32 = pypto.Tensor([_D, _D], pypto.DT_INT32)
-_Heads = pypto.Tensor([_D, _D, _D], pypto.DT_FP32)
 _SIDE: Final = 4096
 _REPEATS: Final = 2
 _SLOW_SECONDS: Final = 0.5
@@ -48,53 +54,9 @@ Tensors = Sequence[torch.Tensor]
 
 
 @pypto.jit
-def product(a: _Bf16, b: _Bf16, out: _Fp32) -> None:
-    """A product of BF16 matrices in FP32."""
-    out[:] = pypto.matmul(a, b, pypto.DT_FP32)
-
-
-@pypto.jit
 def linear(a: _Int8, b: _Int8, out: _Int32) -> None:
     """A product of INT8 matrices in INT32."""
     out[:] = pypto.matmul(a, b, pypto.DT_INT32)
-
-
-@pypto.jit
-def attention(q: _Heads, k: _Heads, v: _Heads, out: _Heads) -> None:
-    """Flash attention: blocks of keys, the maximum and the sum are carried along."""
-    length, block = int(k.shape[1]), 512
-    most = total = found = None
-    for start in range(0, length, block):
-        keys, values = k[:, start : start + block], v[:, start : start + block]
-        scores = pypto.mul(pypto.matmul(q, keys, pypto.DT_FP32, b_trans=True), 128**-0.5)
-        peak = pypto.amax(scores, -1, True)
-        if most is not None:
-            peak = pypto.maximum(most, peak)
-        powers = pypto.exp(pypto.sub(scores, peak))
-        sums, part = pypto.sum(powers, -1, True), pypto.matmul(powers, values, pypto.DT_FP32)
-        if most is not None:
-            shrink = pypto.exp(pypto.sub(most, peak))
-            sums = pypto.add(pypto.mul(total, shrink), sums)
-            part = pypto.add(pypto.mul(found, shrink), part)
-        most, total, found = peak, sums, part
-    out[:] = pypto.div(found, total)
-
-
-def _torch_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, out: torch.Tensor) -> None:
-    most = total = found = None
-    for start in range(0, k.shape[1], 512):
-        keys, values = k[:, start : start + 512], v[:, start : start + 512]
-        scores = (q @ keys.transpose(1, 2)) * 128**-0.5
-        peak = scores.amax(-1, keepdim=True)
-        if most is not None:
-            peak = torch.maximum(most, peak)
-        powers = torch.exp(scores - peak)
-        sums, part = powers.sum(-1, keepdim=True), powers @ values
-        if most is not None:
-            shrink = torch.exp(most - peak)
-            sums, part = total * shrink + sums, found * shrink + part
-        most, total, found = peak, sums, part
-    out[:] = found / total
 
 
 class _Steps:
@@ -280,7 +242,7 @@ def pairs() -> Iterator[Pair]:
     pypto.set_vec_tile_shapes(1, 16, 512)
     heads = {"inputs": lambda: _numbers(8, 2048, 128, count=3), "outputs": _like_first}
     yield Pair(
-        name="flash attention 8x2048x128", goal="3", ours=attention, peer=_torch_attention, **heads
+        name="flash attention 8x2048x128", goal="3", ours=attention, peer=torch_attention, **heads
     )
     yield Pair(
         name="flash attention: certainty beside plain",
@@ -453,6 +415,8 @@ def main() -> None:
     parser.add_argument("--only", default="", help="rows whose names contain this")
     parser.add_argument("--write", action="store_true", help="into kernel_speed.md")
     given = parser.parse_args()
+    if os.environ.get("OPENBLAS_NUM_THREADS") != "1":
+        parser.error("set OPENBLAS_NUM_THREADS=1 before: numpy's BLAS takes all cores else")
     pypto.set_vec_tile_shapes(16, 512)
     pypto.set_cube_tile_shapes([128, 128], [128, 512], [128, 128])
     table = []

@@ -229,15 +229,17 @@ def evaluate(
     Warns:
         EngineWarning: the native executor cannot run here; see `executor_for`.
     """
-    executor_for, values_at = _native_executor()
+    executor_for, result_at = _native_executor()
     require_default_environment()
     executor = executor_for(engine)
     dtypes = tuple([x.dtype for x in operands])
     widening, is_native, programs = _widening(operation, fmt, dtypes, trust, inf_nan_mode, executor)
     if not is_native:
         executor = None
-    elif programs and (known := values_at(operands, programs)) is not None:
-        return Enclosure(values=known)
+    elif programs:
+        known = result_at(operands, 0 if widening.is_none else cause, programs)
+        if known is not None:
+            return known
     from simulator.arithmetic.native import operation_nodes as native
     from simulator.arithmetic.native import small_programs
 
@@ -272,7 +274,7 @@ def evaluate(
                 ulps=widening.ulps, width=widening.width, cause=cause, choices=choices
             ),
             threads=threads,
-            is_small=is_small,
+            programs=programs if is_small else None,
         )
         if found is not None:
             return found
@@ -301,12 +303,13 @@ def _widening(
 
 @lru_cache(maxsize=1)
 def _native_executor() -> tuple[
-    Callable[[Engine], Executor | None], Callable[[Sequence[Enclosure], Programs], Array | None]
+    Callable[[Engine], Executor | None],
+    Callable[[Sequence[Enclosure], int, Programs], Enclosure | None],
 ]:
     """Functions of the native executor, which is loaded when it is first used."""
     from simulator.arithmetic.native import executor_library, small_programs
 
-    return executor_library.executor_for, small_programs.values_at
+    return executor_library.executor_for, small_programs.result_at
 
 
 def _by_pieces(

@@ -267,7 +267,7 @@ def multiply_floats(
     addends = trust.without(ASSUME_CUBE_HF32)
     for across in spans(rows, terms):
         left = operand_of(a[across], fmt, 1, trust)
-        last = None if bound.is_known else last_bits(left.middle, 1)
+        last = last_bits(left.middle, 1) if left.exact.any() and not bound.is_known else None
         for along in spans(columns, terms):
             right = operand_of(b[:, along], fmt, 0, trust)
             added = None if bias is None else operand_of(bias[:, along], FP32, 0, addends)
@@ -360,8 +360,8 @@ class _Block:
         exact_lines = self._by_line("exact", every=True) & ~self._by_line("outliers")
         nothing: Bools = exact_lines & (size == 0)
         a, b, bias = self.a, self.b, self.bias
-        of_a = last_bits(a.middle, 1) if self.last is None else self.last
-        if not exact_lines.any() or not _may_be_exact(a, b, of_a):
+        of_a = self.last
+        if of_a is None or not exact_lines.any() or not _may_be_exact(a, b, of_a):
             return nothing
         last = of_a[:, None] + last_bits(b.middle, 0)[None, :]
         if bias is not None:
@@ -423,14 +423,26 @@ def _may_be_exact(a: MatrixOperand, b: MatrixOperand, last_of_a: Exponents) -> b
 def _inward(low: Doubles, high: Doubles) -> tuple[Array, Array]:
     """The least and the greatest FP32 number between two limits, both zeros where they meet 0."""
     least, most = low.astype(np.float32), high.astype(np.float32)
-    least = np.where(least < low, np.nextafter(least, np.float32(np.inf)), least)
-    most = np.where(most > high, np.nextafter(most, np.float32(-np.inf)), most)
+    _step(least, least < low, 1)
+    _step(most, most > high, -1)
     certain = low == high
-    least = np.where((least == 0) & ~certain, np.float32(-0.0), least)
-    most = np.where((most == 0) & (high >= 0) & ~certain, np.float32(0.0), most)
-    return np.where(certain & (least == 0), np.float32(0.0), least), np.where(
-        certain & (most == 0), np.float32(0.0), most
-    )
+    least[(least == 0) & ~certain] = -0.0
+    most[(most == 0) & (high >= 0) & ~certain] = 0.0
+    for end in (least, most):
+        end[certain & (end == 0)] = 0.0
+    return least, most
+
+
+def _step(numbers: Array, chosen: Bools, way: int) -> None:
+    """Have the next number up or down where it is chosen; no infinity is chosen in its own way."""
+    codes = numbers.view(np.int32)
+    outward = codes >> 31  # -1 of negative numbers, whose codes fall
+    outward |= 1
+    outward *= chosen
+    if way > 0:
+        codes += outward
+    else:
+        codes -= outward
 
 
 def _special(a: Doubles, b: Doubles, finite: Doubles) -> Array:

@@ -415,10 +415,9 @@ class Builder:
         if are_fp32 and len(sources) == 1:
             return node("cause_beside", *parts, own_claim, dtype=_CAUSE)
         if are_fp32 and len(sources) == 2:
-            if not width:
-                return node("cause_between", *parts, dtype=_CAUSE)
-            both = node("claims", *parts, dtype=_CLAIM)
-            return node("cause_with", both, own_claim, dtype=_CAUSE)
+            named = node("cause_between", *parts, dtype=_CAUSE)
+            ends = (part for k, part in enumerate(parts) if k % 3 < 2)
+            return node("cause_with", *ends, named, own_claim, dtype=_CAUSE) if width else named
         claims: list[Part] = [self._claim(x, x.cause) for x in sources if x.cause is not None]
         if width:
             claims.append(own_claim)

@@ -23,7 +23,7 @@ from simulator.arithmetic.native.executor_library import executor_for as executo
 from simulator.arithmetic.native.interval_nodes import INT32_OF_FP32, OPERATIONS, TRUTHS, Builder
 from simulator.arithmetic.native.interval_nodes import Added as Added
 from simulator.arithmetic.native.node_program import Deferred, Node, arrays_read, compute_all
-from simulator.arithmetic.native.small_programs import are_few
+from simulator.arithmetic.native.small_programs import Programs, are_few
 from simulator.arithmetic.native.small_programs import interval_of as small_interval
 from simulator.arithmetic.native.small_programs import values_of as small_values
 from simulator.arithmetic.operation import Array, Operation
@@ -198,7 +198,7 @@ def interval_of(
     *,
     added: Added,
     threads: int,
-    is_small: bool,
+    programs: Programs | None,
 ) -> Enclosure | None:
     """An operation on intervals of FP32 or truths; None where the executor lacks its rule.
 
@@ -207,7 +207,7 @@ def interval_of(
         shape: of the result.
         by_numpy: evaluates it on operands.
         added: by the operation.
-        is_small: the operands are as `are_few` wants them.
+        programs: of the operation, where the operands are as `are_few` wants them.
     """
     if operation.name not in OPERATIONS:
         return None
@@ -215,8 +215,8 @@ def interval_of(
         return None
     if any(not _is_flagless(x) for x in operands):
         return None
-    if is_small:
-        return small_interval(executor, operation, operands, shape, added)
+    if programs is not None:
+        return small_interval(executor, operation, operands, shape, added, programs)
     kept = _unheld(operands)
     builder = Builder(executor, operands, threads, lambda: by_numpy(kept))
     found = builder.elementwise(operation, shape, added)

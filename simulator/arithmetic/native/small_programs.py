@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 FEW_ELEMS: Final = 1 << 12
 """Of each operand and of the result."""
 _MOST_KEPT: Final = 1 << 10
-Programs = dict[tuple[bool | tuple[int, ...], ...], "KeptProgram"]
-"""The programs of an operation on exact operands, by their shapes after whether it squares."""
+Programs = dict[tuple[int | tuple[int, ...], ...], "KeptProgram"]
+"""The programs of an operation on exact operands, by their shapes after whether it squares and the
+cause of what it leaves open, 0 where it leaves nothing open.
+"""
 
 
 class _Kept:
@@ -70,15 +72,16 @@ _VALUES: Final = _Kept()
 _INTERVALS: Final = _Kept()
 
 
-def values_at(operands: Sequence[Enclosure], programs: Programs) -> Array | None:
-    """The values of an operation on operands like those that `values_of` was given before.
+def result_at(operands: Sequence[Enclosure], cause: int, programs: Programs) -> Enclosure | None:
+    """The result of an operation on exact operands like those that one was given before.
 
     Args:
         operands: any that the operation takes.
+        cause: of what the operation itself leaves open.
         programs: of the operation, by the shapes of its operands; see `values_of`.
 
     Returns:
-        The values; None where an operand may be open or no program is there.
+        None where an operand may be open or no program is there.
     """
     given = []
     for x in operands:
@@ -93,10 +96,21 @@ def values_at(operands: Sequence[Enclosure], programs: Programs) -> Array | None
         given.append(array)
     is_square = len(given) > 1 and given[1] is given[0]
     distinct = given[1:] if is_square else given
-    program = programs.get((is_square, *[array.shape for array in given]))
+    program = programs.get((is_square, cause, *[array.shape for array in given]))
     if program is None or (len(distinct) > 1 and len(set(map(id, distinct))) < len(distinct)):
         return None
-    return program.run(distinct)[0][0]
+    return _enclosure(*program.run(distinct))
+
+
+def _enclosure(results: Sequence[Array], findings: int) -> Enclosure | None:
+    """The result of a program: values alone, or with both ends and causes."""
+    if not findings & IS_OPEN:
+        return None if findings & NEEDS_CARE else Enclosure(values=results[0])
+    values, low, high, causes = results
+    held = Interval(
+        low=low, high=high, may_be_nan=None, cause=np.broadcast_to(causes, values.shape)
+    )
+    return None if findings & NEEDS_CARE else Enclosure(values=values, interval=held)
 
 
 def are_few(shape: tuple[int, ...], operands: Sequence[Enclosure]) -> bool:
@@ -135,7 +149,7 @@ def values_of(
         operands: as `are_few` wants them.
         make: gives the node.
         tiles: of a sum.
-        programs: takes the program for `values_at`.
+        programs: takes the program for `result_at`.
     """
     given = [x.values for x in operands]
     shapes = tuple([array.shape for array in given])
@@ -150,10 +164,14 @@ def values_of(
     if found is None:
         return None
     if programs is not None:
-        if len(programs) >= _MOST_KEPT:
-            programs.clear()
-        programs[(is_square, *shapes)] = _VALUES.kept(key)
+        _keep(programs, (is_square, 0, *shapes), _VALUES.kept(key))
     return found[0][0]
+
+
+def _keep(programs: Programs, key: tuple[int | tuple[int, ...], ...], made: KeptProgram) -> None:
+    if len(programs) >= _MOST_KEPT:
+        programs.clear()
+    programs[key] = made
 
 
 def interval_of(
@@ -162,12 +180,14 @@ def interval_of(
     operands: Sequence[Enclosure],
     shape: tuple[int, ...],
     added: Added,
+    programs: Programs,
 ) -> Enclosure | None:
     """An operation on intervals of FP32; None where its rules do not cover it.
 
     Args:
         executor, operation, shape, added: as for `operation_nodes.interval_of`.
         operands: as `are_few` wants them, of no possible NaN.
+        programs: takes the program for `result_at`, where all operands are exact.
     """
     is_square = len(operands) > 1 and operands[1] is operands[0]
     given: list[Array] = []
@@ -201,10 +221,7 @@ def interval_of(
 
     key = (executor, operation, shape, *layout, is_square, added)
     found = _INTERVALS.run(key, given, make)
-    if found is None or found[1] & NEEDS_CARE:
-        return None
-    (values, low, high, causes), findings = found
-    if not findings & IS_OPEN:
-        return Enclosure(values=values)
-    interval = Interval(low=low, high=high, may_be_nan=None, cause=np.broadcast_to(causes, shape))
-    return Enclosure(values=values, interval=interval)
+    if found is not None and all(x.interval is None for x in operands):
+        shapes = [x.values.shape for x in operands]
+        _keep(programs, (is_square, added.cause, *shapes), _INTERVALS.kept(key))
+    return None if found is None else _enclosure(*found)

@@ -8,6 +8,7 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <xmmintrin.h>
 #endif
 
 #include "environment.h"
@@ -22,6 +23,9 @@ namespace {
 constexpr int64_t BLOCK_ELEMS = 2048;
 constexpr int64_t LONG_BLOCK_ELEMS = 1 << 16;  // where nothing lives inside a block
 constexpr int64_t LINE_BYTES = 64;
+// More is not in the caches when it is read next: it is written past them, which spares the reading
+// of what was there.
+constexpr int64_t STREAMED_BYTES = 2 << 20;
 constexpr int64_t SLACK_ELEMS = 64;
 constexpr int MAX_STEPS = 512, MAX_BUFFERS = 1024;
 
@@ -114,7 +118,7 @@ class Program {
         const int64_t wide = has_rows() ? std::max(BLOCK_ELEMS, columns) : BLOCK_ELEMS;
         int64_t total = 2 * LINE_BYTES;
         for (int64_t k = 0; k < buffers_count; ++k)
-            if (buffers[k].data == nullptr)
+            if (buffers[k].data == nullptr || writes(k))
                 total += (wide * buffers[k].elem_bytes / LINE_BYTES + 1) * LINE_BYTES;
         return total + (has_rows() ? rows_bytes(columns) : 0);
     }
@@ -122,8 +126,9 @@ class Program {
     Status run(int64_t row, int64_t row_end, int64_t column, int64_t column_end, char* scratch) {
         memory = scratch;
         const int64_t width = column_end - column;
-        const bool is_long = std::all_of(buffers, buffers + buffers_count,
-                                         [](const Buffer& x) { return x.data != nullptr; });
+        find_streamed((row_end - row) * width);
+        bool is_long = true;
+        for (int64_t k = 0; k < buffers_count; ++k) is_long = is_long && !is_inside(k);
         const int64_t elems = is_long ? LONG_BLOCK_ELEMS : BLOCK_ELEMS;
         const int64_t columns = has_rows() ? width : std::min(width, elems);
         const int64_t rows = std::max<int64_t>(1, elems / std::max<int64_t>(1, columns));
@@ -131,15 +136,36 @@ class Program {
         for (int64_t r = row; r < row_end; r += rows)
             for (int64_t c = column; c < column_end; c += columns)
                 run_block({r, std::min(rows, row_end - r), c, std::min(columns, column_end - c)});
+#if defined(__x86_64__)
+        if (streamed_count > 0) _mm_sfence();  // for readers in other threads
+#endif
         return OK;
     }
 
   private:
+    bool writes(int64_t k) const {
+        if (!buffers[k].is_wide || loops.stream == nullptr) return false;
+        return std::any_of(steps, steps + steps_count, [k](const Step& step) {
+            return !checks(step.opcode) && step.out == k;
+        });
+    }
+    // Results of so many elements that are written past the caches: inside a block they are as what
+    // lives there alone.
+    void find_streamed(int64_t elems) {
+        for (int64_t k = 0; k < buffers_count; ++k) {
+            const Buffer& buffer = buffers[k];
+            streams[k] = buffer.data != nullptr &&
+                         elems * buffer.elem_bytes >= STREAMED_BYTES && writes(k);
+            if (streams[k]) streamed[streamed_count++] = static_cast<int>(k);
+        }
+    }
+    bool is_inside(int64_t k) const { return buffers[k].data == nullptr || streams[k]; }
+
     bool allocate(int64_t rows, int64_t columns) {
         int64_t total = LINE_BYTES;
         for (int64_t k = 0; k < buffers_count; ++k) {
             offsets[k] = total;
-            if (buffers[k].data != nullptr) continue;
+            if (!is_inside(k)) continue;
             const int64_t elems = buffers[k].is_wide ? rows * columns : rows;
             total += (elems * buffers[k].elem_bytes / LINE_BYTES + 1) * LINE_BYTES;
         }
@@ -158,7 +184,7 @@ class Program {
     Part part(int index, const Block& block) const {
         const Buffer& buffer = buffers[index];
         const int64_t bytes = buffer.elem_bytes;
-        if (buffer.data == nullptr) {
+        if (is_inside(index)) {
             const int64_t row_bytes = buffer.is_wide ? block.columns * bytes : bytes;
             return {aligned + offsets[index], row_bytes, buffer.is_wide != 0};
         }
@@ -174,6 +200,15 @@ class Program {
             } else {
                 reduces(step->opcode) ? run_rows(*step, block) : run_step(*step, block);
             }
+        }
+        for (const int* k = streamed; k < streamed + streamed_count; ++k) {
+            const Buffer& to = buffers[*k];
+            const Part from = part(*k, block);
+            char* data = to.data + block.row * to.row_bytes + block.column * to.elem_bytes;
+            const bool is_dense = to.row_bytes == from.row_bytes;
+            const int64_t bytes = from.row_bytes * (is_dense ? block.rows : 1);
+            for (int64_t row = 0; row < (is_dense ? 1 : block.rows); ++row)
+                loops.stream(data + row * to.row_bytes, from.data + row * from.row_bytes, bytes);
         }
     }
 
@@ -299,6 +334,8 @@ class Program {
     const Loops& loops;
     uint8_t *findings, *marks;
     int64_t offsets[MAX_BUFFERS];
+    bool streams[MAX_BUFFERS];
+    int streamed[MAX_BUFFERS], streamed_count = 0;
     int64_t scratch_at = 0;
     char *memory = nullptr, *own_memory = nullptr, *aligned = nullptr;
 };
@@ -382,8 +419,8 @@ EXPORT const char* pypto_cast_arithmetic_operations() {
 EXPORT int64_t pypto_cast_arithmetic_scratch(const Step* steps, int64_t steps_count,
                                              const Buffer* buffers, int64_t buffers_count,
                                              int64_t columns) {
-    return Program(steps, steps_count, nullptr, buffers, buffers_count, loops_baseline(), nullptr,
-                   nullptr)
+    const Loops& loops = loops_of(best_level());  // others need no more
+    return Program(steps, steps_count, nullptr, buffers, buffers_count, loops, nullptr, nullptr)
         .scratch_bytes(columns);
 }
 

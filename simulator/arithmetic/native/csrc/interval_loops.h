@@ -138,10 +138,12 @@ INLINE uint16_t choices_if_open8(uint16_t choices, uint8_t low, uint8_t high) {
 
 // The claim of an operand to name the cause: the wider interval, then the lower cause. Python makes
 // that of the operation itself, which loses to an equal width.
-INLINE uint64_t claim(float low, float high, uint16_t cause) {
+INLINE uint32_t width(float low, float high) {
     const uint32_t apart = code_of(high) - code_of(low);
-    const uint32_t width = apart >> 31 ? 0u - apart : apart;
-    return static_cast<uint64_t>(width) << 32 | (0x1FFFFu - cause);
+    return std::min(apart, 0u - apart);
+}
+INLINE uint64_t claim(float low, float high, uint16_t cause) {
+    return static_cast<uint64_t>(width(low, high)) << 32 | (0x1FFFFu - cause);
 }
 INLINE uint64_t claim8(uint8_t low, uint8_t high, uint16_t cause) {
     return static_cast<uint64_t>(low != high) << 32 | (0x1FFFFu - cause);
@@ -151,18 +153,20 @@ INLINE uint16_t cause_of(uint64_t claim, uint32_t low, uint32_t high) {
     const uint16_t cause = static_cast<uint16_t>(0xFFFFu - (claim & 0xFFFF));
     return low == high ? 0 : cause;
 }
-INLINE uint16_t named_by(uint64_t claim) { return 0xFFFFu - (claim & 0xFFFF); }
-// The stronger of two claims; the cause that it names, also beside the operation's own claim. Where a
-// result is certain its cause is any.
-INLINE uint64_t claims(float a, float b, uint16_t cause, float c, float d, uint16_t other) {
-    return stronger(claim(a, b, cause), claim(c, d, other));
-}
+// What the stronger of two claims names; what stays named beside the operation's own claim, of one
+// operand or of two. Where a result is certain its cause is any.
 INLINE uint16_t cause_between(float a, float b, uint16_t cause, float c, float d, uint16_t other) {
-    return named_by(claims(a, b, cause, c, d, other));
+    const uint32_t one = width(a, b), two = width(c, d);
+    return (one > two) | ((one == two) & (cause < other)) ? cause : other;
 }
-INLINE uint16_t cause_with(uint64_t claim, uint64_t own) { return named_by(stronger(claim, own)); }
+INLINE uint16_t unless_wider(uint32_t width, uint16_t cause, uint64_t own) {
+    return width >= own >> 32 ? cause : static_cast<uint16_t>(0xFFFFu - (own & 0xFFFF));
+}
+INLINE uint16_t cause_with(float a, float b, float c, float d, uint16_t cause, uint64_t own) {
+    return unless_wider(std::max(width(a, b), width(c, d)), cause, own);
+}
 INLINE uint16_t cause_beside(float a, float b, uint16_t cause, uint64_t own) {
-    return cause_with(claim(a, b, cause), own);
+    return unless_wider(width(a, b), cause, own);
 }
 INLINE uint16_t cause_of8(uint64_t claim, uint8_t low, uint8_t high) {
     const uint16_t cause = static_cast<uint16_t>(0xFFFFu - (claim & 0xFFFF));
@@ -230,11 +234,17 @@ void each_dense(F f, char* out, const char* const* in, unsigned repeated, int64_
         each_dense<__VA_ARGS__>([by](auto... x) { return name(x..., by); }, out, in, repeated, \
                                 elems);                                                    \
     }
+// The last operand is one claim for all.
+#define OWN_BESIDE(name, operands, ...)                                                    \
+    void loop_##name(char* out, const char* const* in, unsigned repeated, int64_t elems) { \
+        const uint64_t own = *reinterpret_cast<const uint64_t*>(in[operands]);             \
+        each_dense<__VA_ARGS__>([own](auto... x) { return name(x..., own); }, out, in, repeated, \
+                                elems);                                                    \
+    }
 DENSE(square_low, float, float, float) DENSE(square_high, float, float, float)
 DENSE(abs_low, float, float, float) DENSE(abs_high, float, float, float)
-// Where the factor [c, d] has one sign, that tells the ends: one product in place of four, and the
-// same one for all elements that have the first one's signs. A NaN shows all the same, in one end or
-// in both.
+// Where the factor [c, d] has one sign, that tells the ends: one product in place of four. A NaN shows
+// all the same, in one end or in both.
 INLINE float product_low_by_sign(float a, float b, float c, float d) {
     const float end = is_negative(c) ? b : a;
     return unified(end * (is_negative(end) ? d : c));
@@ -243,7 +253,7 @@ INLINE float product_high_by_sign(float a, float b, float c, float d) {
     const float end = is_negative(c) ? a : b;
     return unified(end * (is_negative(end) ? c : d));
 }
-template <bool IS_LOW, class BySign, class Any>
+template <class BySign, class Any>
 INLINE void products(BySign by_sign, Any any, char* out, const char* const* in, unsigned repeated,
                      int64_t elems) {
     const Dense<float> a(in[0], repeated & 1), b(in[1], repeated >> 1 & 1);
@@ -252,23 +262,13 @@ INLINE void products(BySign by_sign, Any any, char* out, const char* const* in, 
         float* o = reinterpret_cast<float*>(out) + start;
         const float *w = a.from(start), *x = b.from(start), *y = c.from(start), *z = d.from(start);
         const int64_t count = std::min(CHUNK, elems - start);
-        const uint32_t falls = code_of(y[0]);
-        const float* end = (falls >> 31) == IS_LOW ? x : w;
-        const uint32_t sign = code_of(end[0]);
-        const float* factor = (sign >> 31) == IS_LOW ? z : y;
-        uint32_t differs = 0;
-        EACH for (int64_t i = 0; i < count; ++i) {
-            differs |= (code_of(y[i]) ^ falls) | (code_of(z[i]) ^ falls) | (code_of(end[i]) ^ sign);
-            o[i] = mul(end[i], factor[i]);
-        }
-        if (!(differs >> 31)) continue;
         uint32_t first = 0, second = 0;
         EACH for (int64_t i = 0; i < count; ++i) {
-            first |= code_of(w[i]) ^ code_of(x[i]);
             second |= code_of(y[i]) ^ code_of(z[i]);
             o[i] = by_sign(w[i], x[i], y[i], z[i]);
         }
         if (!(second >> 31)) continue;
+        for (int64_t i = 0; i < count; ++i) first |= code_of(w[i]) ^ code_of(x[i]);
         if (!(first >> 31)) {
             EACH for (int64_t i = 0; i < count; ++i) o[i] = by_sign(y[i], z[i], w[i], x[i]);
         } else {
@@ -276,30 +276,89 @@ INLINE void products(BySign by_sign, Any any, char* out, const char* const* in, 
         }
     }
 }
-#define PRODUCTS(name, is_low)                                                             \
+#define PRODUCTS(name)                                                                     \
     void loop_##name(char* out, const char* const* in, unsigned repeated, int64_t elems) { \
-        products<is_low>([](auto... x) { return name##_by_sign(x...); },                   \
-                         [](auto... x) { return name(x...); }, out, in, repeated, elems);  \
+        products([](auto... x) { return name##_by_sign(x...); },                           \
+                 [](auto... x) { return name(x...); }, out, in, repeated, elems);          \
     }
-PRODUCTS(product_low, true) PRODUCTS(product_high, false)
+PRODUCTS(product_low) PRODUCTS(product_high)
 DENSE(quotient_low, float, float, float, float, float)
 DENSE(quotient_high, float, float, float, float, float)
-WIDENED(lower, 3, float, float, float, float) WIDENED(higher, 3, float, float, float, float)
-WIDENED(lower2, 5, float, float, float, float, float, float)
-WIDENED(higher2, 5, float, float, float, float, float, float)
+// Where an end is far from zero and from infinity, and each operand's is a number that is not zero and
+// not beyond, the sign alone tells the way: the extremes of a chunk show that.
+template <bool IS_LOW, class F, size_t... K>
+INLINE void widen(F exact, const Widening& by, char* out, const char* const* in, unsigned repeated,
+                  int64_t elems, std::index_sequence<K...>) {
+    constexpr size_t OPERANDS = sizeof...(K);
+    const Dense<float> operands[] = {Dense<float>(in[K], repeated >> K & 1)...};
+    const bool has_limits = (by.least < 0.0f) & (by.most > 0.0f);
+    const uint32_t limit = std::min({INF_CODE - 1, code_of(by.least) & ~SIGN, code_of(by.most)});
+    const uint32_t ulps = by.ulps, step = IS_LOW ? 0u - ulps : ulps;
+    for (int64_t start = 0; start < elems; start += CHUNK) {
+        float* o = reinterpret_cast<float*>(out) + start;
+        const float* end = operands[0].from(start);
+        const float* one = operands[IS_LOW ? 1 : 2].from(start);
+        const float* other = operands[OPERANDS - (IS_LOW ? 2 : 1)].from(start);
+        const int64_t count = std::min(CHUNK, elems - start);
+        uint32_t farthest = 0, most = 0;
+        EACH for (int64_t i = 0; i < count; ++i) {
+            const uint32_t code = code_of(end[i]), falls = 0u - (code >> 31);
+            farthest = std::max(farthest, (code & ~SIGN) - ulps);
+            most = std::max(most, (code_of(one[i]) & ~SIGN) - 1);
+            if (OPERANDS > 3) most = std::max(most, (code_of(other[i]) & ~SIGN) - 1);
+            o[i] = value_of(code + ((step ^ falls) - falls));
+        }
+        if (has_limits & (farthest <= INF_CODE - 2 * ulps) & (most < limit)) continue;
+        const float* at[] = {operands[K].from(start)...};
+        EACH for (int64_t i = 0; i < count; ++i) o[i] = exact(at[K][i]...);
+    }
+}
+#define WIDEN(name, operands, is_low)                                                      \
+    void loop_##name(char* out, const char* const* in, unsigned repeated, int64_t elems) { \
+        const Widening by = *reinterpret_cast<const Widening*>(in[operands]);              \
+        widen<is_low>([by](auto... x) { return name(x..., by); }, by, out, in, repeated, elems, \
+                      std::make_index_sequence<operands>());                               \
+    }
+WIDEN(lower, 3, true) WIDEN(higher, 3, false) WIDEN(lower2, 5, true) WIDEN(higher2, 5, false)
 WIDENED(lower_unless, 2, float, float, uint8_t) WIDENED(higher_unless, 2, float, float, uint8_t)
-DENSE(stays_add, uint8_t, float, float, float, float, float)
-DENSE(stays_sub, uint8_t, float, float, float, float, float)
-DENSE(stays_mul, uint8_t, float, float, float, float, float)
+// Few chunks have two numbers whose result may be exact, or one that is special.
+template <class F>
+INLINE void stays_where(F exact, char* out, const char* const* in, unsigned repeated,
+                        int64_t elems) {
+    const Dense<float> a(in[0], repeated & 1), b(in[1], repeated >> 1 & 1);
+    const Dense<float> c(in[2], repeated >> 2 & 1), d(in[3], repeated >> 3 & 1);
+    const Dense<float> results(in[4], repeated >> 4 & 1);
+    for (int64_t start = 0; start < elems; start += CHUNK) {
+        uint8_t* o = reinterpret_cast<uint8_t*>(out) + start;
+        const float *w = a.from(start), *x = b.from(start), *y = c.from(start), *z = d.from(start);
+        const float* found = results.from(start);
+        const int64_t count = std::min(CHUNK, elems - start);
+        uint32_t nearest = ~0u, most = 0;
+        for (int64_t i = 0; i < count; ++i) {
+            const uint32_t one = code_of(w[i]), other = code_of(y[i]);
+            nearest = std::min(nearest, (one ^ code_of(x[i])) | (other ^ code_of(z[i])));
+            most = std::max(most, std::max((one & ~SIGN) - 1, (other & ~SIGN) - 1));
+        }
+        if ((nearest != 0) & (most < INF_CODE - 1)) {
+            std::fill(o, o + count, 0);
+        } else {
+            EACH for (int64_t i = 0; i < count; ++i) o[i] = exact(w[i], x[i], y[i], z[i], found[i]);
+        }
+    }
+}
+#define STAYS(name)                                                                        \
+    void loop_##name(char* out, const char* const* in, unsigned repeated, int64_t elems) { \
+        stays_where([](auto... x) { return name(x...); }, out, in, repeated, elems);       \
+    }
+STAYS(stays_add) STAYS(stays_sub) STAYS(stays_mul)
 DENSE(choices_of, uint16_t, uint32_t, uint32_t, uint32_t, uint32_t, uint16_t)
 DENSE(all_choices, uint16_t, uint16_t, uint16_t)
 DENSE(choices_if_open, uint16_t, uint16_t, uint32_t, uint32_t)
 DENSE(choices_if_open16, uint16_t, uint16_t, uint16_t, uint16_t)
 DENSE(claim, uint64_t, float, float, uint16_t)
-DENSE(claims, uint64_t, float, float, uint16_t, float, float, uint16_t)
 DENSE(cause_between, uint16_t, float, float, uint16_t, float, float, uint16_t)
-DENSE(cause_beside, uint16_t, float, float, uint16_t, uint64_t)
-DENSE(cause_with, uint16_t, uint64_t, uint64_t)
+OWN_BESIDE(cause_beside, 3, uint16_t, float, float, uint16_t)
+OWN_BESIDE(cause_with, 5, uint16_t, float, float, float, float, uint16_t)
 DENSE(stronger, uint64_t, uint64_t, uint64_t)
 DENSE(cause_of, uint16_t, uint64_t, uint32_t, uint32_t)
 DENSE(eq_low, uint8_t, float, float, float, float) DENSE(eq_high, uint8_t, float, float, float, float)

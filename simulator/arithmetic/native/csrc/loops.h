@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 #include "elementary.h"
 #include "program.h"
 
@@ -407,6 +411,30 @@ void scan(const Scan& given, int64_t row, int64_t row_end) {
     (given.multiplies ? scan_rows<true> : scan_rows<false>)(given, row, row_end);
 }
 
+// By vectors as wide as a line, or half of it: with narrower ones nothing is gained.
+#if defined(__AVX2__)
+void stream_past_caches(char* to, const char* from, int64_t bytes) {
+#if defined(__AVX512F__)
+    using Vector = __m512i;
+    const auto put = [](void* at, Vector x) { _mm512_stream_si512(static_cast<Vector*>(at), x); };
+#else
+    using Vector = __m256i;
+    const auto put = [](void* at, Vector x) { _mm256_stream_si256(static_cast<Vector*>(at), x); };
+#endif
+    constexpr int64_t VECTOR = sizeof(Vector);
+    const int64_t head = std::min<int64_t>(bytes, -reinterpret_cast<uintptr_t>(to) % VECTOR);
+    std::copy(from, from + head, to);
+    int64_t at = head;
+    for (Vector x; at + VECTOR <= bytes; at += VECTOR) {
+        __builtin_memcpy(&x, from + at, VECTOR);
+        put(to + at, x);
+    }
+    std::copy(from + at, from + bytes, to + at);
+}
+#else
+constexpr Stream stream_past_caches = nullptr;
+#endif
+
 }  // namespace
 
 #include "interval_loops.h"
@@ -430,6 +458,7 @@ const Loops& LOOPS() {
 #undef OP
         found.multiply = multiply;
         found.scan = scan;
+        found.stream = stream_past_caches;
         return found;
     }();
     return loops;

@@ -23,7 +23,8 @@
     OP(int32_of_fp32_ceil, 1, 4, 4, 0, 0) OP(int32_of_fp32_trunc, 1, 4, 4, 0, 0)                    \
     OP(signbit, 1, 1, 4, 0, 0) OP(and8, 2, 1, 1, 1, 0) OP(not8, 1, 1, 1, 0, 0)
 // Ends of intervals of FP32 numbers, and their causes; operands are dense or one element. The last
-// operand of `lower` and its kin is a `Widening`. A cause is an index, or the bits of choices.
+// operand of `lower` and its kin is a `Widening`, that of `cause_beside` and `cause_with` is one claim.
+// A cause is an index, or the bits of choices.
 #define INTERVALS(OP)                                                                             \
     OP(square_low, 2, 4, 4, 4) OP(square_high, 2, 4, 4, 4) OP(abs_low, 2, 4, 4, 4)                  \
     OP(abs_high, 2, 4, 4, 4) OP(product_low, 4, 4, 4, 4, 4, 4) OP(product_high, 4, 4, 4, 4, 4, 4)   \
@@ -35,8 +36,8 @@
     OP(stays_mul, 5, 1, 4, 4, 4, 4, 4)                                                             \
     OP(choices_of, 5, 2, 4, 4, 4, 4, 2) OP(all_choices, 2, 2, 2, 2)                                \
     OP(choices_if_open, 3, 2, 2, 4, 4) OP(choices_if_open16, 3, 2, 2, 2, 2)                        \
-    OP(claims, 6, 8, 4, 4, 2, 4, 4, 2) OP(cause_beside, 4, 2, 4, 4, 2, 8)                           \
-    OP(cause_between, 6, 2, 4, 4, 2, 4, 4, 2) OP(cause_with, 2, 2, 8, 8)                           \
+    OP(cause_beside, 4, 2, 4, 4, 2, 8) OP(cause_between, 6, 2, 4, 4, 2, 4, 4, 2)                    \
+    OP(cause_with, 6, 2, 4, 4, 4, 4, 2, 8)                                                          \
     OP(claim, 3, 8, 4, 4, 2) OP(stronger, 2, 8, 8, 8) OP(cause_of, 3, 2, 8, 4, 4)                   \
     OP(eq_low, 4, 1, 4, 4, 4, 4) OP(eq_high, 4, 1, 4, 4, 4, 4) OP(ne_low, 4, 1, 4, 4, 4, 4)         \
     OP(ne_high, 4, 1, 4, 4, 4, 4) OP(select_low, 4, 4, 1, 1, 4, 4)                                 \
@@ -146,6 +147,8 @@ struct Scan {
     float* scratch;    // two tiles
 };
 using ScanRows = void (*)(const Scan& given, int64_t row, int64_t row_end);
+// Copies past the caches.
+using Stream = void (*)(char* to, const char* from, int64_t bytes);
 using Check = uint8_t (*)(const char* const* in, unsigned repeated, int64_t elems);
 
 struct Loops {
@@ -155,6 +158,7 @@ struct Loops {
     Check checks[OPCODES];
     Multiply multiply;
     ScanRows scan;
+    Stream stream;  // null: nothing is gained by it
 };
 
 const Loops& loops_baseline();

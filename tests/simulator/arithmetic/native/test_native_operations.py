@@ -26,7 +26,7 @@ from simulator.arithmetic.elementary import HARD_OPERANDS, to_odd
 from simulator.arithmetic.indexed.running_sums import prefix_scan
 from simulator.arithmetic.native import executor_library, row_scans, small_programs
 from simulator.arithmetic.native.interval_nodes import TRUTHS
-from simulator.arithmetic.native.node_program import Deferred, Node
+from simulator.arithmetic.native.node_program import Deferred, Node, compute_all
 from simulator.arithmetic.native.operation_nodes import deferring, has_function, row_node
 from simulator.arithmetic.operation import IntervalRule
 from simulator.arithmetic.trust import EXACT
@@ -78,6 +78,25 @@ def test_casts(level: str, fmt: FloatFormat) -> None:
         given = values_of(codes, src)
         found = Node(executor, step, [given], given.shape, dst.dtype).computed()
         same_codes(codes_of(found, dst), expected.reference(codes), step)
+
+
+@at_levels
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("shape", [(2500, 1001), (3, 900_001), (1, 2_500_003)], ids=str)
+def test_large_results(level: str, threads: int, shape: tuple[int, ...]) -> None:
+    """They are written past the caches, to any address; steps of the same block read them too."""
+    executor, count = executor_at(level), shape[0] * shape[1]
+    x = np.resize(operands(FP32)[1], count).reshape(shape)
+    memory = np.full(count + 9, 7, np.float32)
+    out = memory[5 : 5 + count].reshape(shape)
+    first = Node(executor, "neg", [x], shape, x.dtype, threads=threads)
+    nodes = [first, Node(executor, "add", [first, x[:, :1]], shape, x.dtype, threads=threads)]
+    compute_all(nodes, {id(nodes[1]): out})
+    negated = by_numpy(OPERATIONS["neg"], [x], FP32)
+    same_codes(nodes[0].computed(), negated, "neg")
+    assert nodes[1].array is out
+    same_codes(out, by_numpy(OPERATIONS["add"], [negated, x[:, :1]], FP32), "add")
+    assert (np.delete(memory, slice(5, 5 + count)) == 7).all()
 
 
 @at_levels
