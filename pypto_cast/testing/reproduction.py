@@ -15,8 +15,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.call_sites import silenced
 from pypto_cast.kernel.certainty import Certainty
+from pypto_cast.recording.suppositions import supposing
 from simulator.numbers import float_environment
 from tiling.grid import Shape
 
@@ -174,7 +174,7 @@ def _still_differs(
     is_cut: bool,
 ) -> bool:
     try:
-        with silenced():
+        with supposing():
             bounds = run(_part(inputs, outside.shape, box, is_cut=is_cut))
     except (TypeError, ValueError, RuntimeError):
         return False

@@ -29,7 +29,6 @@ from pypto_cast.kernel.certainty import Certainty
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.options.context import options
 from pypto_cast.options.releases import RELEASE_NAMES, ReleaseName
-from pypto_cast.recording.suppositions import supposing
 from pypto_cast.report import terminal
 from pypto_cast.report.page import check_pages, page_html
 from pypto_cast.report.report import Fact, Report, plain, said
@@ -296,8 +295,7 @@ def _reproduced(
     }
 
     def run(part: Mapping[str, Any]) -> Certainty:
-        with supposing():
-            return kernel.certainty(*part.values(), **others)
+        return kernel.certainty(*part.values(), **others)
 
     return reproduced(run, inputs, bounds, arrays)
 
