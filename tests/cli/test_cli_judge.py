@@ -366,7 +366,7 @@ def test_a_kernel_that_needs_more_memory_is_refused(command: Command, files: Pat
     told = r"needs about [\d,]+ B for the least of 2 parts; --memory allows 10,000 B"
     assert re.search(told, refused)
     ran = command("judge", files / "right.npy", *words, "--memory", "1M")
-    assert (ran.code, ran.err) == (0, "the kernel may need 36,864 B at once\n")
+    assert (ran.code, ran.err) == (0, "the kernel may need 561,152 B at once\n")
 
 
 def test_a_kernel_that_needs_more_memory_is_judged_in_parts(command: Command, files: Path) -> None:
