@@ -383,7 +383,7 @@ def judged_program(
 
 
 def junit(steps: Sequence[JudgedStep], notes: Iterable[str]) -> Iterator[str]:
-    """The lines of a JUnit document: a test case for each output, and for what is not judged.
+    """The lines of a JUnit document: a test case for each output and each unjudged step.
 
     Args:
         steps: in their order.

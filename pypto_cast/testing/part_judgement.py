@@ -39,7 +39,7 @@ _OF_ARRAYS: Final = 10
 _OF_RESULTS_BYTES: Final = 32
 """Of an element of a result inside the kernel, which a hypothesis may compute by itself."""
 _OF_CALLS_BYTES: Final = 1 << 19
-"""Of the calls of a kernel and their hypotheses, whatever their elements."""
+"""Of the calls of a kernel and their hypotheses, for any number of elements."""
 
 
 def needed_bytes(kernel: Kernel, arguments: Sequence[_Array], others: Mapping[str, Any]) -> int:
