@@ -13,7 +13,12 @@ from support.numbers.codes import SEED
 from pypto_cast.options.context import defaults
 from simulator.numbers import engines
 
-pytest_plugins = ["pypto_cast.pytest_plugin", "support.programs.fake_compiler"]
+pytest_plugins = [
+    "pypto_cast.pytest_plugin",
+    "pytester",
+    "support.environment.sampled",
+    "support.programs.fake_compiler",
+]
 
 settings.register_profile(
     "pypto_cast",

@@ -59,6 +59,7 @@ def cast_codes(codes: Codes, pair: Pair, mode: str, satmode: pypto.SaturationMod
 
 @every_pair
 @pytest.mark.parametrize("most", [PIECE // 8, pytest.param(PIECE, marks=pytest.mark.exhaustive)])
+@pytest.mark.sampled(7)
 def test_every_mode_and_saturation_is_that_of_fractions(pair: Pair, most: int) -> None:
     codes = source_codes(pair.src, most)
     for mode in pair.modes or ("",):
@@ -94,6 +95,7 @@ def test_all_codes_of_16_bits(src: str, every: int) -> None:
 
 
 @every_pair
+@pytest.mark.sampled(3)
 def test_instructions_give_the_same_bits(pair: Pair) -> None:
     codes = source_codes(pair.src, 300)
     for satmode in pypto.SaturationMode:

@@ -76,6 +76,7 @@ def wanted_codes(codes: Codes, pair: Pair, *, off: bool, **state: bool) -> list[
 
 @every_pair
 @every_state
+@pytest.mark.sampled(7)
 def test_every_state_of_the_bits_is_that_of_fractions(
     pair: Pair, inf_nan_mode: bool, fp8_nan: bool, global_saturation: bool
 ) -> None:

@@ -122,6 +122,7 @@ def test_both_sides_assert_one_layout() -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.sampled(3)
 def test_tiling_data_says_what_the_plan_says(case: Case) -> None:
     program = case.program((3, 5, 64), (2, 5, 32))
     data, tiles = tiling_data.tiling_data(program), program.plan

@@ -82,12 +82,14 @@ def worth_casting(fmt: Format) -> np.ndarray:
 
 
 @every_case
+@pytest.mark.sampled(8)
 def test_the_bits_are_the_simulators(case: Case) -> None:
     values = worth_casting(case.rule.src)
     assert_same_bits(case, values, values.shape, (min(8192, values.size),))
 
 
 @every_distinct_case
+@pytest.mark.sampled(6)
 def test_tails_of_every_residue(case: Case) -> None:
     """Rows end anywhere in a 32 B line, of the input and of the output."""
     least = min(case.rule.src.bits, case.rule.dst.bits)
@@ -173,6 +175,7 @@ SHAPES = [
 
 @every_distinct_case
 @pytest.mark.parametrize(("shape", "tile"), SHAPES, ids=str)
+@pytest.mark.sampled(8)
 def test_the_instructions_are_the_simulators(
     case: Case, shape: tuple[int, ...], tile: tuple[int, ...]
 ) -> None:
@@ -213,6 +216,7 @@ def test_rows_as_far_apart_as_a_stride_reaches(more: int) -> None:
 
 
 @every_case
+@pytest.mark.sampled(5)
 def test_the_instructions_of_every_instance(case: Case) -> None:
     assert_same_instructions(case, (9, 70), (4, 32))
 

@@ -28,6 +28,7 @@ COLS = 2
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.sampled(3)
 def test_it_is_what_the_program_does(case: Case) -> None:
     """Core 0 has two tiles, a part each. There is no room for one pitch where widths differ."""
     bits = element_bits(case.program((COLS,), None).resolution)

@@ -51,6 +51,7 @@ def test_a_release_that_lacks_it_accepts_nothing(command: Command) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(ROWS))
+@pytest.mark.sampled(3)
 def test_every_operation_has_a_report(command: Command, name: str) -> None:
     assert command("operations", name).code == 0
 

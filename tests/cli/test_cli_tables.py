@@ -42,23 +42,25 @@ def words(tmp_path: Path) -> dict[str, tuple[object, ...]]:
     }
 
 
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("columns", [40, 60, 80, 100, 120])
 @pytest.mark.parametrize("name", ["tune", "sweep", "checkpoint", "matrix", "explain"])
 def test_numbers_stay_whole(
     command: Command,
     words: dict[str, tuple[object, ...]],
     monkeypatch: pytest.MonkeyPatch,
     name: str,
+    columns: int,
 ) -> None:
     wide = command(*words[name]).out
-    for columns in (40, 60, 80, 100, 120):
-        monkeypatch.setenv("COLUMNS", str(columns))
-        narrow = command(*words[name])
-        assert (narrow.code, narrow.err) == (0, "")
-        assert sorted(NUMBER.findall(narrow.out)) == sorted(NUMBER.findall(wide)), columns
-        # Text, which a terminal folds by itself, names a folder or the cost set.
-        table = [line for line in narrow.out.splitlines() if not re.search(r"/\w|^cost set", line)]
-        if columns >= 80:
-            assert max(map(len, table)) <= columns
+    monkeypatch.setenv("COLUMNS", str(columns))
+    narrow = command(*words[name])
+    assert (narrow.code, narrow.err) == (0, "")
+    assert sorted(NUMBER.findall(narrow.out)) == sorted(NUMBER.findall(wide))
+    # Text, which a terminal folds by itself, names a folder or the cost set.
+    table = [line for line in narrow.out.splitlines() if not re.search(r"/\w|^cost set", line)]
+    if columns >= 80:
+        assert max(map(len, table)) <= columns
 
 
 @pytest.mark.parametrize("columns", [60, 80])

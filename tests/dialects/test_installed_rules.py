@@ -37,6 +37,7 @@ def names(formats: tuple[Format, ...]) -> list[str]:
 
 @x86
 @pytest.mark.parametrize("src", NUMPY, ids=names(NUMPY))
+@pytest.mark.sampled(3)
 def test_numpy(src: Format) -> None:
     for dst in NUMPY:
         if src is dst or {src, dst} == {f.INT4, f.UINT4}:
@@ -92,6 +93,7 @@ def test_torch(src: Format) -> None:
 
 @pytest.mark.parametrize("satmode", SaturationMode, ids=str)
 @pytest.mark.parametrize("rule", MATRIX[A2_A3].values(), ids=str)
+@pytest.mark.sampled(3)
 def test_pypto(rule, satmode: SaturationMode) -> None:
     """The rows are what `pypto.cast` gives in every mode, those that the pair lacks too."""
     src, dst = (next(d for d in DataType if d.format is fmt) for fmt in (rule.src, rule.dst))

@@ -64,6 +64,7 @@ def test_every_operation_has_one_page_in_one_group() -> None:
 
 
 @pytest.mark.parametrize("name", operations.__all__)
+@pytest.mark.sampled(3)
 def test_a_page_has_all_sections(name: str) -> None:
     found = sections(name)
     assert list(found) == SECTIONS
@@ -157,6 +158,7 @@ def takes(name: str, dtype: DataType) -> bool:
 @pytest.mark.parametrize(
     ("name", "family"), [(name, family) for name in OF_ONE_DTYPE for family in ROWS[name].dtypes]
 )
+@pytest.mark.sampled(3)
 def test_the_dtypes_are_those_that_it_takes(name: str, family: str) -> None:
     shown = re.search(rf"^\| dtypes(?:, on {family})? \| (.*) \|$", page(name), re.M)
     assert shown is not None

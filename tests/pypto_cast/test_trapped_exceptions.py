@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
@@ -10,14 +11,17 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("safetensors", reason="safetensors is not installed (extra cli)")
+ENTRIES = importlib.import_module("support.programs.trapped_entries")
 ROOT = Path(__file__).parents[2]
 
 
-def test_special_values_end_no_process_that_traps_exceptions(tmp_path: Path) -> None:
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("group", ENTRIES.GROUPS)
+def test_special_values_end_no_process_that_traps_exceptions(tmp_path: Path, group: str) -> None:
     program = ROOT / "tests" / "support" / "programs" / "trapped_entries.py"
     path = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))
     ran = subprocess.run(
-        [sys.executable, program],
+        [sys.executable, program, group],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,

@@ -102,6 +102,7 @@ tiles on lines of GM and others not, large and small ones in turn.
 
 @every_set
 @pytest.mark.parametrize(("shape", "tile"), GRID, ids=str)
+@pytest.mark.sampled(4)
 def test_a_grid_of_shapes_and_tiles(shape: Shape, tile: Shape, parameters: CostParameters) -> None:
     job = job_of(shape)
     made = plan(shape, tile, job.bits, DEFAULT_CHIP)
@@ -111,6 +112,7 @@ def test_a_grid_of_shapes_and_tiles(shape: Shape, tile: Shape, parameters: CostP
 
 @every_set
 @every_cast
+@pytest.mark.sampled(4)
 def test_every_kind_of_vector_work(
     src: f.Format, dst: f.Format, saturate: bool, parameters: CostParameters
 ) -> None:
@@ -125,6 +127,7 @@ def test_every_kind_of_vector_work(
 @pytest.mark.parametrize(
     "figure", sorted({*figure_names()} - {"gm_line_loss", "scalar_cycles", "issue_cycles"})
 )
+@pytest.mark.sampled(2)
 def test_what_dwarfs_the_rest_is_counted_as_often_as_it_is_met(figure: str) -> None:
     large = 100 * getattr(DEFAULT_COST_SET, figure)
     parameters = DEFAULT_COST_SET.replaced("large", **{figure: large})
@@ -282,6 +285,7 @@ def test_more_bandwidth_never_costs_time(
 
 @every_set
 @every_cast
+@pytest.mark.sampled(3)
 def test_no_tile_beats_the_bound(
     src: f.Format, dst: f.Format, saturate: bool, parameters: CostParameters
 ) -> None:

@@ -78,6 +78,7 @@ def clipped(tile: Shape, shape: Shape) -> Shape:
         for shape in SMALL
     ],
 )
+@pytest.mark.sampled(8)
 def test_brute_force_finds_nothing_better(shape: Shape, chosen: CostParameters) -> None:
     job = job_of(shape)
     costs = {
@@ -163,6 +164,7 @@ def test_ties_are_broken_by_the_longer_rows() -> None:
 
 
 @pytest.mark.parametrize(("src", "dst", "saturate"), CASTS, ids=CAST_IDS)
+@pytest.mark.sampled(3)
 def test_no_candidate_is_illegal(src: f.Format, dst: f.Format, saturate: bool) -> None:
     for shape in ((3, 40000), (300, 200, 10)):
         job = job_of(shape, resolve(A2_A3, src, dst, saturate=saturate))

@@ -48,6 +48,7 @@ def values_for(fmt: Format, dst: Format, elems: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("text", BEST)
+@pytest.mark.sampled(4)
 def test_every_best_route_gives_the_simulators_bits(text: str) -> None:
     chain = chain_of_text(text)
     values = values_for(chain.src, chain.dst, 4096)
@@ -58,6 +59,7 @@ def test_every_best_route_gives_the_simulators_bits(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", BEST)
+@pytest.mark.sampled(3)
 def test_every_best_route_has_the_programs_instructions(text: str) -> None:
     for shape, tile in (((6000,), (90,)), ((8, 512), (2, 64))):
         program = program_of(chain_of_text(text), shape, tile)

@@ -285,6 +285,7 @@ def test_all_chains_are_rows_in_their_modes() -> None:
 
 
 @every_format
+@pytest.mark.sampled(3)
 def test_results_between_casts_lie_where_there_is_room(fmt: Format) -> None:
     for dst in ROUTE_FORMATS:
         for one in list(all_chains(fmt, dst, 3))[::53]:

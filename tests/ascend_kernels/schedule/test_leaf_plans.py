@@ -65,6 +65,7 @@ def in_dumped_buffers(each: DumpedLeaf) -> LeafGraph:
     )
 
 
+@pytest.mark.sampled(3)
 def test_latencies_are_those_of_the_dump(dumped: list[DumpedLeaf]) -> None:
     for each in dumped:
         assert [*map(operation_cycles, each.plain)] == [one.latency for one in each.plain]

@@ -81,6 +81,7 @@ def planned(name: str, *given: Any) -> Schedule:
 
 
 @pytest.mark.parametrize("name", PLANNED)
+@pytest.mark.sampled(6)
 def test_a_planned_schedule_is_that_of_the_dump_and_gives_its_bits(
     name: str, tmp_path: Path
 ) -> None:
@@ -122,6 +123,7 @@ def runs_of_leaves(schedule: Schedule, body: Body) -> list[tuple[str, Any, Leaf 
 
 
 @pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.sampled(3)
 def test_loops_are_those_of_the_dump_and_give_its_bits(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -113,6 +113,7 @@ def planned_operations(leaf: LeafGraph) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("name", PLANNED)
+@pytest.mark.sampled(3)
 def test_leaves_are_those_of_upstream_operation_by_operation(
     name: str, tiled: dict[str, TiledKernel]
 ) -> None:
@@ -147,6 +148,7 @@ def copied(body: Body, leaves: Any, parameters: set[str]) -> Counter[tuple[Any, 
 
 
 @pytest.mark.parametrize("name", PLANNED)
+@pytest.mark.sampled(3)
 def test_tasks_copy_what_those_of_upstream_copy(
     name: str, tiled: dict[str, TiledKernel], tmp_path: Path
 ) -> None:

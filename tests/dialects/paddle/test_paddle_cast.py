@@ -93,6 +93,7 @@ def clamped(value: float, least: int, greatest: int) -> int:
 
 
 @pytest.mark.parametrize(("src", "dst"), pairs(FLOATS, INTS), ids=str)
+@pytest.mark.sampled(4)
 def test_float_to_integer(src: str, dst: str) -> None:
     """Python's int() truncates; what lies beyond is clamped, NaN is 0."""
     x = source(src)

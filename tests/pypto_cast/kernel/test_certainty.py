@@ -218,7 +218,7 @@ def page(*outputs: OutputCertainty) -> str:
     return certainty_page(outputs, "Certainty", Certainty(outputs=outputs).causes)
 
 
-@hypothesis_settings(max_examples=60, deadline=None)
+@hypothesis_settings(max_examples=20, deadline=None)
 @given(
     st.lists(st.integers(1, 40), min_size=1, max_size=4),
     st.sampled_from([0.0, 0.02, 1.0]),

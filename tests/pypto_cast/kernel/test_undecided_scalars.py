@@ -459,6 +459,7 @@ NAMES = {
 
 
 @pytest.mark.parametrize("name", FORMS)
+@pytest.mark.sampled(3)
 def test_a_form_holds_for_every_value(name: str) -> None:
     source, certain = FORMS[name]
     lines = ["out[:], other[:] = y, x", *textwrap.dedent(source).strip().splitlines()]

@@ -61,6 +61,7 @@ def codes(values: np.ndarray) -> np.ndarray:
 
 @every_example
 @pytest.mark.parametrize("tame", [True, False])
+@pytest.mark.sampled(3)
 def test_bits_are_those_of_float64_rounded_at_each_step(example: Example, tame: bool) -> None:
     for seed in range(2):
         inputs = example.inputs(Inputs(seed, tame=tame))
@@ -91,6 +92,7 @@ def check_devices(example: Example, trust: str, seed: int, devices: int, *, tame
 @pytest.mark.parametrize("trust", BY_TRUST)
 @settings(max_examples=2)
 @given(seed=st.integers(0, 2**32 - 1), tame=st.booleans())
+@pytest.mark.sampled(5)
 def test_results_of_other_devices_lie_inside(
     example: Example, trust: str, seed: int, tame: bool
 ) -> None:
@@ -126,6 +128,7 @@ def counted(example: Example, *, tame: bool) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("chip", CERTAIN)
 @every_example
+@pytest.mark.sampled(3)
 def test_as_many_elements_are_certain_as_before(example: Example, chip: str) -> None:
     """The rows of the table: what an operation that is new or mended may not make undecided."""
     with CERTAIN[chip].open(encoding="utf-8", newline="") as file:
@@ -147,6 +150,7 @@ def test_most_codes_are_certain(example: Example) -> None:
 
 @every_example
 @pytest.mark.parametrize("tame", [True, False])
+@pytest.mark.sampled(3)
 def test_results_by_documents_are_those_that_documents_leave_certain(
     example: Example, tame: bool
 ) -> None:
@@ -161,6 +165,7 @@ def test_results_by_documents_are_those_that_documents_leave_certain(
 
 
 @pytest.mark.parametrize("name", sorted({example.module for example in EXAMPLES}))
+@pytest.mark.sampled(3)
 def test_each_file_runs_and_prints_its_certainty(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

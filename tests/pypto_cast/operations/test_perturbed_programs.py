@@ -28,6 +28,7 @@ def test_all_operations_of_the_table_are_drawn_or_left_out_with_a_reason() -> No
 
 
 @pytest.mark.parametrize("name", CALLS)
+@pytest.mark.sampled(8)
 def test_a_program_carries_out_the_operation_it_names(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

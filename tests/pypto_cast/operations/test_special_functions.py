@@ -434,6 +434,7 @@ def test_bf16_is_executed_as_planned(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted({*special_steps.OF_ONE, *special_steps.OF_TWO} - {"lrelu"}))
+@pytest.mark.sampled(3)
 def test_what_is_open_names_the_line_of_the_kernel(name: str) -> None:
     @pypto.jit
     def kernel(

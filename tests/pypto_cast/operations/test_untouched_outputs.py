@@ -115,6 +115,7 @@ def _variants(name: str) -> Iterator[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.sampled(7)
 def test_a_bad_operand_leaves_outputs_as_they_were(name: str) -> None:
     passed = []
     for line, word, kind in _variants(name):
@@ -130,6 +131,7 @@ def test_a_bad_operand_leaves_outputs_as_they_were(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.sampled(3)
 def test_the_call_itself_runs(name: str) -> None:
     """So that it is the bad operand that is refused."""
     line, others = _line_at(name)

@@ -74,6 +74,7 @@ def test_ints_of_every_type_on_either_side(kind: str, function: Operator) -> Non
     [2.5, 2.0, 1j, Fraction(7, 2), Decimal(3), np.float32(2), np.array([1, 2]), np.array(3), None],
     ids=repr,
 )
+@pytest.mark.sampled(3)
 def test_other_types_are_refused_on_either_side(
     kind: str, function: Operator, other: object
 ) -> None:

@@ -101,6 +101,7 @@ def test_the_modes_are_those_of_the_page(pair: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize("pair", sorted({*TABLE} - {*REG_API_ALONE}), ids="-".join)
+@pytest.mark.sampled(3)
 def test_every_pair_and_mode_gives_the_codes_of_fractions(pair: tuple[str, str]) -> None:
     src, dst = pair
     codes = drawn(src)

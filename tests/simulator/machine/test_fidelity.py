@@ -92,6 +92,7 @@ def test_every_tail_of_a_row(src: Format, dst: Format, saturate: bool) -> None:
 
 
 @every_cast
+@pytest.mark.sampled(3)
 def test_the_definition_and_the_fast_paths(src: Format, dst: Format, saturate: bool) -> None:
     program = program_of((5, 38), (2, 16), src, dst, saturate=saturate, chip=chip_of(3))
     assert_one_result(program, values_of((5, 38), src), exact=True)
@@ -108,6 +109,7 @@ SHAPES = [
 
 @pytest.mark.parametrize(("shape", "tile"), SHAPES, ids=str)
 @every_cast
+@pytest.mark.sampled(6)
 def test_shapes_of_1_to_4_axes(
     shape: Shape, tile: Shape, src: Format, dst: Format, saturate: bool
 ) -> None:
@@ -117,6 +119,7 @@ def test_shapes_of_1_to_4_axes(
 
 @pytest.mark.parametrize("chip", ["Ascend910B1", "Ascend910B3"])
 @pytest.mark.parametrize("tiles", [1, 2, 39, 40, 41, 47, 48, 49, 97])
+@pytest.mark.sampled(4)
 def test_1_to_48_cores(chip: str, tiles: int) -> None:
     for src, dst, saturate in ((f.FP32, f.FP16, True), (f.FP16, f.INT8, False)):
         shape = (32 * (tiles - 1) + 7,)
@@ -190,6 +193,7 @@ def test_fidelity_and_completion_are_known_words() -> None:
 
 @pytest.mark.filterwarnings("ignore::ascend_kernels.matrix.SaturationModeWarning")
 @every_cast
+@pytest.mark.sampled(3)
 def test_cast_gives_the_same_bits_at_either_fidelity(
     src: Format, dst: Format, saturate: bool
 ) -> None:

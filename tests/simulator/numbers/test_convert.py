@@ -73,6 +73,7 @@ def test_rint_to_floats_agrees_with_numpy_and_ml_dtypes(src: Format, dst: FloatF
 
 
 @pytest.mark.parametrize(("src", "dst"), TO_INT)
+@pytest.mark.sampled(4)
 def test_rint_to_integers_agrees_with_numpy_and_clamps(src: Format, dst: IntFormat) -> None:
     values = wide_values(src)
     wanted = []

@@ -72,6 +72,7 @@ def test_clean_bools_are_not_copied() -> None:
 @pytest.mark.parametrize("way", ["auto", "numpy", "exact"])
 @pytest.mark.parametrize("dst", [fmt for fmt in FORMATS.values() if fmt is not E8M0], ids=str)
 @pytest.mark.parametrize("src", [INT2, UINT2, INT4, UINT4], ids=str)
+@pytest.mark.sampled(3)
 def test_bits_above_a_short_integer_say_nothing(src: IntFormat, dst: Format, way: str) -> None:
     """The low bits alone are the number, in arrays of values and in codes."""
     numbers = BYTES.astype(np.int64) & ((1 << src.bits) - 1)

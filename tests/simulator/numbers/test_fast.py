@@ -151,12 +151,14 @@ def source_codes(src: Format, dst: Format) -> Codes:
 
 
 @pytest.mark.parametrize("case", CASES, ids=case_id)
+@pytest.mark.sampled(8)
 def test_codes_are_the_definitions(case: Case) -> None:
     codes = source_codes(case[0], case[1])
     np.testing.assert_array_equal(run_fast(codes, case), definition(codes, case))
 
 
 @pytest.mark.parametrize("case", MECHANISMS, ids=case_id)
+@pytest.mark.sampled(3)
 def test_every_size(case: Case) -> None:
     """Tails of every length, alone and after a whole piece, leave their surroundings alone."""
     src, dst, *_ = case
@@ -175,12 +177,14 @@ def test_every_size(case: Case) -> None:
 
 @pytest.mark.parametrize("case", MECHANISMS, ids=case_id)
 @pytest.mark.parametrize("start", [1, 3, 31, CHUNK_ELEMS - 1])
+@pytest.mark.sampled(3)
 def test_slices_that_start_anywhere(case: Case, start: int) -> None:
     codes = np.resize(source_codes(case[0], case[1]), 2 * CHUNK_ELEMS)[start:]
     np.testing.assert_array_equal(run_fast(codes, case), definition(codes, case))
 
 
 @pytest.mark.parametrize("case", MECHANISMS, ids=case_id)
+@pytest.mark.sampled(3)
 def test_lone_special_among_ordinary_codes(case: Case) -> None:
     """One extreme code per piece, at its ends and between; the source is not changed."""
     src, *_ = case
@@ -206,6 +210,7 @@ def test_lone_special_among_ordinary_codes(case: Case) -> None:
 
 @pytest.mark.parametrize("case", MECHANISMS, ids=case_id)
 @pytest.mark.parametrize("share", [0.001, 1 / 16, 0.5, 1.0])
+@pytest.mark.sampled(3)
 def test_any_share_of_specials(case: Case, share: float) -> None:
     """Infinities as an attention mask has them, NaN and overflow: few, many and nothing else."""
     src, *_ = case

@@ -70,6 +70,7 @@ every_rule = pytest.mark.parametrize(
 @in_every_environment
 @in_every_engine
 @every_rule
+@pytest.mark.sampled(4)
 def test_casts(rule: CastRule, engine: Engine, environment: str) -> None:
     jobs = programs(rule, ELEMS)
     assert_no_difference(
@@ -79,6 +80,7 @@ def test_casts(rule: CastRule, engine: Engine, environment: str) -> None:
 
 @in_every_environment
 @every_rule
+@pytest.mark.sampled(4)
 def test_casts_by_instructions(rule: CastRule, environment: str) -> None:
     run = functools.partial(machine.execute, fidelity="instructions")
     jobs = programs(rule, 500)
@@ -89,6 +91,7 @@ def test_casts_by_instructions(rule: CastRule, environment: str) -> None:
 
 @in_every_environment
 @every_rule
+@pytest.mark.sampled(3)
 def test_casts_of_the_twin(rule: CastRule, environment: str) -> None:
     needs_twin()
     jobs = programs(rule, ELEMS)
@@ -142,6 +145,7 @@ def test_tables_made_in_a_foreign_environment(environment: str) -> None:
 
 @in_every_environment
 @pytest.mark.parametrize("src", FORMATS, ids=lambda src: src.name.lower())
+@pytest.mark.sampled(3)
 def test_onnx(src: TensorType, environment: str) -> None:
     values = worth_converting(FORMATS[src])[::3]
     assert_no_difference(
@@ -185,6 +189,7 @@ def test_paddle(environment: str) -> None:
 
 @in_every_environment
 @pytest.mark.parametrize("numerics", ["reference", "plugin", "plugin-avx512fp16", "rne"])
+@pytest.mark.sampled(3)
 def test_fake_convert(numerics: str, environment: str) -> None:
     jobs = [
         (data, scale, shift, name)

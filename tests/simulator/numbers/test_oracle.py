@@ -401,6 +401,7 @@ def test_fp32_to_an_integral_fp32(
 
 
 @pytest.mark.parametrize(("src", "dst"), DIRECT_PAIRS)
+@pytest.mark.sampled(2)
 def test_rint_agrees_with_a_direct_outside_cast(src: str, dst: str) -> None:
     """Evenly spread codes, an odd stride apart; NaN is compared as a class."""
     bits = FORMATS[src].bits

@@ -99,6 +99,7 @@ def has_a_mirror_image(code: int, src: str, dst: str) -> bool:
 
 @pytest.mark.parametrize("row", DIRECTED, ids=row_id)
 @given(data=st.data())
+@pytest.mark.sampled(3)
 def test_floor_is_the_mirror_image_of_ceil(row: Row, data: st.DataObject) -> None:
     suited = any_code(row.src).filter(lambda code: has_a_mirror_image(code, row.src, row.dst))
     codes = whole_blocks(np.array(data.draw(st.lists(suited, min_size=1)), code_dtype(row.src)))
@@ -152,6 +153,7 @@ def sorted_by_value(codes: np.ndarray, fmt: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("row", "mode"), ORDERED)
+@pytest.mark.sampled(3)
 def test_casts_keep_the_order_of_all_chosen_codes(row: Row, mode: str) -> None:
     codes = whole_blocks(source_codes(row.src, row.dst))
     ordered = sorted_by_value(codes, row.src)
@@ -162,6 +164,7 @@ def test_casts_keep_the_order_of_all_chosen_codes(row: Row, mode: str) -> None:
 @pytest.mark.parametrize(("row", "mode"), ORDERED)
 @settings(max_examples=20)
 @given(data=st.data())
+@pytest.mark.sampled(6)
 def test_casts_keep_the_order_of_a_run_of_codes(row: Row, mode: str, data: st.DataObject) -> None:
     start = data.draw(any_code(row.src))
     codes = np.array(

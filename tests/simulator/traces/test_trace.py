@@ -238,6 +238,7 @@ def test_blocks_off_the_lines_of_gm_count_for_more(
 
 
 @every_set
+@pytest.mark.sampled(2)
 def test_gm_is_never_busier_than_it_can_be(parameters: CostParameters) -> None:
     program = program_of((4096, 1024), (32, 256))
     added = timeline(e for core in program.cores for e in trace(program, core, parameters))

@@ -1,7 +1,8 @@
 """Public entries on special values, where the exceptions of the floating-point unit trap.
 
-A trap ends the process, so a test runs this module in another one, in a directory of its own. On
-stderr stands the name of each entry before it is called, and "done" at the end.
+A trap ends the process, so a test runs this module in another one, in a directory of its own, with
+the name of a group of entries. On stderr stands the name of each entry before it is called, and
+"done" at the end.
 """
 
 from __future__ import annotations
@@ -229,24 +230,30 @@ def succeed(line: str) -> None:
     assert main(line.split()) < 2
 
 
-def run() -> None:
-    """Call all entries, and casts in every way that they are carried out."""
-    ways: list[tuple[dict[str, Any], tuple[Callable[[], Iterator[Entry]], ...]]] = [
-        ({}, (operations, casts, pages, dialects, devices, commands)),
-        ({"engine": "numpy"}, (casts,)),
-        ({"fidelity": "instructions"}, (casts,)),
-    ]
+GROUPS: dict[str, tuple[dict[str, Any], Callable[[], Iterator[Entry]]]] = {
+    **{
+        each.__name__: ({}, each)
+        for each in (operations, casts, pages, dialects, devices, commands)
+    },
+    "casts by numpy": ({"engine": "numpy"}, casts),
+    "casts by instructions": ({"fidelity": "instructions"}, casts),
+}
+"""The entries of each group, and the options under which they are called."""
+
+
+def run(name: str) -> None:
+    """Call all entries of a group."""
+    settings, group = GROUPS[name]
     warnings.simplefilter("ignore")
     faulthandler.enable()
     cube = [[16, 16], [64, 64], [32, 32]]
-    for settings, groups in ways:
-        with pypto.options(vec_tile_shapes=[8, 32], cube_tile_shapes=cube, **settings):
-            entries = [entry for group in groups for entry in group()]
-            with trapped():
-                for name, call in entries:
-                    print(name, *settings.values(), file=sys.stderr, flush=True)
-                    with np.errstate(all="raise"):
-                        call()
+    with pypto.options(vec_tile_shapes=[8, 32], cube_tile_shapes=cube, **settings):
+        entries = list(group())
+        with trapped():
+            for told, call in entries:
+                print(told, file=sys.stderr, flush=True)
+                with np.errstate(all="raise"):
+                    call()
     print("done", file=sys.stderr)
 
 
@@ -267,4 +274,4 @@ def trapped() -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    run()
+    run(sys.argv[1])

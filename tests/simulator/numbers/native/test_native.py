@@ -88,6 +88,7 @@ def vectorised() -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("chain", matrix_rows(), ids=name)
+@pytest.mark.sampled(6)
 def test_rows_of_the_matrix(chain: Chain) -> None:
     levels = vectorised()
     codes = codes_of_interest(chain[0].src, 100_000)
@@ -104,6 +105,7 @@ def test_rows_of_the_matrix_on_many_codes(chain: Chain) -> None:
 
 
 @pytest.mark.parametrize("src", [*PAIRED, E5M2], ids=str)
+@pytest.mark.sampled(3)
 def test_every_pair_in_every_mode(src: Format) -> None:
     codes = codes_of_interest(src, 2_000)
     codes = np.concatenate([codes[:: max(1, codes.size // 6_000)], codes[-2_000:]])
@@ -158,6 +160,7 @@ def test_floats_of_8_bits_have_loops(level: str) -> None:
 
 
 @pytest.mark.parametrize("chain", one_of_each_width(), ids=name)
+@pytest.mark.sampled(2)
 def test_lengths_and_alignments(chain: Chain) -> None:
     src = chain[0].src
     rng = np.random.default_rng([SEED, 2])
@@ -178,6 +181,7 @@ def test_lengths_and_alignments(chain: Chain) -> None:
     ids=str,
 )
 @pytest.mark.parametrize("chain", one_of_each_width(), ids=name)
+@pytest.mark.sampled(2)
 def test_large_results_bypass_the_cache(chain: Chain, offsets: tuple[int, ...]) -> None:
     src, dst = chain[0].src, chain[-1].dst
     rng = np.random.default_rng([SEED, 3])
@@ -219,6 +223,7 @@ def placed(codes: np.ndarray, offset: int) -> np.ndarray:
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("elems", [1, 77, 5_000, 1_100_000])
+@pytest.mark.sampled(4)
 def test_in_place(level: str, elems: int) -> None:
     rng = np.random.default_rng([SEED, 3])
     for chain in one_of_each_width():

@@ -1,0 +1,56 @@
+"""Samples of cases: one in n by default, each other under the marker `exhaustive`."""
+
+from __future__ import annotations
+
+import pytest
+
+CASES = """
+import pytest
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("n", range(10))
+def test_many(n): pass
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("n", [1, pytest.param(2, marks=pytest.mark.exhaustive)])
+def test_few(n): pass
+def test_whole(): pass
+"""
+
+
+def ran(pytester: pytest.Pytester, marks: str, *words: str) -> set[str]:
+    plugin = "support.environment.sampled"
+    found = pytester.runpytest_inprocess("-p", plugin, "-v", "-m", marks, *words)
+    return {line.split()[0].partition("::")[2] for line in found.outlines if " PASSED" in line}
+
+
+def test_every_case_is_in_one_of_both_runs(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\nmarkers =\n    sampled(n)\n    exhaustive\n")
+    pytester.makepyfile(CASES)
+    usual, rest = ran(pytester, "not exhaustive"), ran(pytester, "exhaustive")
+    assert len(usual | rest) == 13
+    assert not usual & rest
+    assert "test_whole" in usual
+    assert sum(name.startswith("test_many") for name in usual) == 3
+
+
+def test_the_seed_draws_the_cases(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytester.makeini("[pytest]\nmarkers =\n    sampled(n)\n    exhaustive\n")
+    pytester.makepyfile(CASES)
+    drawn = set()
+    for seed in range(8):
+        monkeypatch.setattr("support.environment.sampled.SEED", seed)
+        drawn.add(frozenset(ran(pytester, "not exhaustive")))
+    assert len(drawn) > 1
+
+
+def test_one_in_some_of_the_chosen_cases(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\nmarkers =\n    sampled(n)\n    exhaustive\n")
+    pytester.makepyfile(CASES)
+    whole = ran(pytester, "exhaustive")
+    some = ran(pytester, "exhaustive", "--one-in", "3")
+    others = ran(pytester, "exhaustive", "--one-in", "3", "--drawn-by", "5")
+    assert some < whole > others
+    assert [sum(name.startswith("test_many") for name in each) for each in (some, others)] == [3, 3]
+    assert some != others
+    assert {name.partition("[")[0] for name in some} == {"test_many", "test_few"}

@@ -1,0 +1,58 @@
+"""Cases of which a run takes a sample: the marker `sampled`, and the option `--one-in`."""
+
+from __future__ import annotations
+
+import zlib
+from collections import defaultdict
+from collections.abc import Generator, Iterable
+
+import pytest
+from support.numbers.codes import SEED
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("samples")
+    text = "of the chosen cases of each test, run one in N (at least one)"
+    group.addoption("--one-in", type=int, default=1, metavar="N", help=text)
+    group.addoption("--drawn-by", type=int, default=SEED, metavar="SEED", help="which of them")
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    share, seed = config.getoption("one_in"), config.getoption("drawn_by")
+    return [f"cases: --one-in {share} --drawn-by {seed}"] if share > 1 else []
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Generator[None, None, None]:
+    """Keeps one in n of the cases of a test marked `sampled(n)`; marks the others `exhaustive`.
+
+    Which are kept is drawn by the seed in the header, so that all processes of a run agree. Of the
+    cases that `-m` and `-k` choose then, `--one-in` keeps some.
+    """
+    for of_test in cases(items):
+        marker = of_test[0].get_closest_marker("sampled")
+        if marker is not None:
+            for item in left_out(of_test, marker.args[0], SEED):
+                item.add_marker(pytest.mark.exhaustive)
+    yield
+    share, seed = config.getoption("one_in"), config.getoption("drawn_by")
+    dropped = {item for of_test in cases(items) for item in left_out(of_test, share, seed)}
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+        items[:] = [item for item in items if item not in dropped]
+
+
+def cases(items: list[pytest.Item]) -> Iterable[list[pytest.Item]]:
+    """Returns the cases of each test."""
+    found: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        found[item.nodeid.partition("[")[0]].append(item)
+    return found.values()
+
+
+def left_out(of_test: list[pytest.Item], share: int, seed: int) -> list[pytest.Item]:
+    """Returns the cases of a test that a draw of one in `share` leaves out."""
+    drawn = sorted(of_test, key=lambda item: zlib.crc32(f"{seed} {item.nodeid}".encode()))
+    return drawn[-(-len(drawn) // share) :]
