@@ -40,8 +40,7 @@ from pypto_cast.dtypes.data_types import (
 )
 from pypto_cast.options import context as _options
 from pypto_cast.recording import recording
-from pypto_cast.recording.causes import supposable
-from pypto_cast.recording.steps import watched
+from pypto_cast.recording.steps import intercepted
 from pypto_cast.tensors.tensor import DYNAMIC, Tensor
 from simulator import arithmetic
 from simulator.arithmetic import DEFAULT, Enclosure, Trust
@@ -57,8 +56,7 @@ from tiling.ub import ElementBits
 
 
 @recording.replayable_operation
-@supposable
-@functools.partial(watched, "cast")
+@functools.partial(intercepted, "cast")
 def cast(
     input: Tensor,
     dtype: DataType,

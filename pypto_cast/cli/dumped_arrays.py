@@ -24,6 +24,7 @@ from tiling.plan import MAX_ELEMS
 Given = dict[str, npt.NDArray[Any]] | npt.NDArray[Any]
 SUFFIXES: Final = (".npy", ".npz", ".bin", ".pt", ".pth", ".safetensors")
 _RAW: Final = ".bin"
+_ARCHIVE: Final = ".npz"
 _BELOW_BF16: Final = 0xFFFF
 """The bits of FP32 that BF16 does not have."""
 _UPPER: Final = int(sys.byteorder == "little")
@@ -63,7 +64,7 @@ def _dumped(path: Path, dtype: DataType | None, shape: Shape | None) -> Given:
     else:
         with open(regular(path), "rb") as file:
             is_archive = file.read(2) == b"PK"
-        if not is_archive:
+        if not is_archive and path.suffix != _ARCHIVE:
             return as_dtype(mapped_npy(path), dtype, str(path))
         found = npz_arrays(path)
         return {name: as_dtype(x, dtype, f"{path}: {name}") for name, x in found.items()}

@@ -7,10 +7,9 @@ and `output`, lists of tensors that name their file in dump_tensor_data as `data
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +21,7 @@ import numpy.typing as npt
 import pypto_cast.operations as op
 from pypto_cast.cli.dumped_arrays import SUFFIXES, dumped
 from pypto_cast.dtypes.data_types import DataType
+from pypto_cast.kernel.operation_dump import INDEX
 from pypto_cast.options.context import options
 from pypto_cast.recording.output_certainty import OutputCertainty
 from pypto_cast.report.report import Report, Table, columns, plain
@@ -31,6 +31,7 @@ from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.testing.judgement import JudgedOutput, judge
 from pypto_cast.testing.precision import Standard
 from simulator.arithmetic.interval import exactly
+from tiling.grid import Shape
 from tiling.input_files import MOST_DOCUMENT_BYTES, regular
 
 _TILE_ELEMS: Final = 8192
@@ -86,9 +87,11 @@ class JudgedProgram:
 
     Attributes:
         steps: all of them.
+        is_listed: a document has their order; else it is that of their names.
     """
 
     steps: tuple[JudgedStep, ...]
+    is_listed: bool
 
     @property
     def passes(self) -> bool:
@@ -96,20 +99,12 @@ class JudgedProgram:
         return all(step.passes for step in self.steps)
 
     @property
-    def outputs(self) -> tuple[JudgedOutput, ...]:
-        """Of all steps, by the names of these."""
-        return tuple(
-            dataclasses.replace(each, name=f"{step.name} {each.name}".strip())
-            for step in self.steps
-            for each in step.judged
-        )
-
-    @property
     def report(self) -> Report:
         """The first step that fails, all that do, and those that are not judged."""
         first = next((step for step in self.steps if not step.passes), None)
         told = sum(bool(step.judged) for step in self.steps)
-        notes = [f"{told:,} of {len(self.steps):,} steps are judged"]
+        order = "the program" if self.is_listed else "their names"
+        notes = [f"{told:,} of {len(self.steps):,} steps are judged, in the order of {order}"]
         if first is not None:
             notes.insert(0, f"the first that differs: {printable(first.name)}")
         rows = [
@@ -140,8 +135,23 @@ def _told(step: JudgedStep) -> str:
     return "; ".join(line for each in step.judged for line in each.lines())
 
 
-def judged_folders(results: Path, goldens: Path, standard: Standard) -> JudgedProgram:
-    """Dumps of two folders by their names, in the order of a dump.json or of their numbers.
+def judged_folders(
+    results: Path,
+    goldens: Path,
+    standard: Standard,
+    dtype: DataType | None = None,
+    shape: Shape | None = None,
+) -> JudgedProgram:
+    """Dumps of two folders by their names, in the order of the program that wrote them.
+
+    The order is that of dump.json files and of the index of `pypto-cast run --dump`; files in none
+    of them come after those, by their names and the numbers in them. A dump that is of another
+    kind in the other folder, as .pt beside .npy, is found too.
+
+    Args:
+        results, goldens: the folders.
+        standard: as for `judge`.
+        dtype, shape: as for `dumped`.
 
     Raises:
         OSError: a file cannot be read.
@@ -150,33 +160,108 @@ def judged_folders(results: Path, goldens: Path, standard: Standard) -> JudgedPr
     for folder in (results, goldens):
         if not folder.is_dir():
             raise ValueError(f"{folder} is no folder; dumps of two folders are compared")
-    names = sorted(_dumps(results) | _dumps(goldens), key=_natural)
-    if not names:
+    ours, theirs = _dumps(results), _dumps(goldens)
+    if not ours and not theirs:
         raise ValueError(f"{results} holds no dumps: {', '.join(SUFFIXES)}")
-    order = {name: k for k, name in enumerate(_listed(results) or _listed(goldens))}
-    names.sort(key=lambda name: order.get(name, len(order)))
-    return JudgedProgram(steps=tuple(_pair(results, goldens, name, standard) for name in names))
+    theirs = _by_names_of(ours, theirs)
+    listed = _listed(results)
+    listed |= {name: dtype for name, dtype in _listed(goldens).items() if name not in listed}
+    order = {name: place for place, name in enumerate(listed)}
+    names = sorted(
+        ours.keys() | theirs.keys(),
+        key=lambda name: (order.get(name, len(order)), _natural(name)),
+    )
+
+    def step(name: str) -> JudgedStep:
+        for folder, held in ((results, ours), (goldens, theirs)):
+            if name not in held:
+                return JudgedStep(name=name, reason=f"{folder} does not have it")
+        try:
+            pair = (dumped(held[name], listed.get(name) or dtype, shape) for held in (ours, theirs))
+            judged = judge(*pair, standard=standard)
+        except (OSError, TypeError, ValueError, ModuleNotFoundError) as error:
+            return JudgedStep(name=name, reason=str(error))
+        return JudgedStep(name=name, judged=judged.outputs)
+
+    return JudgedProgram(
+        steps=tuple(map(step, names)), is_listed=not order.keys().isdisjoint(names)
+    )
 
 
-def _dumps(folder: Path) -> set[str]:
-    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.suffix in SUFFIXES}
+def _dumps(folder: Path) -> dict[str, Path]:
+    """The dumps in a folder, by their names."""
+    paths = (path for path in folder.rglob("*") if path.suffix in SUFFIXES)
+    return {str(path.relative_to(folder)): path for path in paths}
+
+
+def _by_names_of(ours: Mapping[str, Path], theirs: Mapping[str, Path]) -> dict[str, Path]:
+    """Their dumps by our names, where the kinds of files alone differ."""
+    alone: dict[str, list[str]] = {}
+    for name in ours.keys() ^ theirs.keys():
+        alone.setdefault(str(Path(name).with_suffix("")), []).append(name)
+    found = dict(theirs)
+    for one, other in (sorted(x, key=ours.__contains__) for x in alone.values() if len(x) == 2):
+        if other in ours and one in theirs:
+            found[other] = found.pop(one)
+    return found
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:
     """Numbers in names by their size, so that step 2 comes before step 10."""
     parts = re.split(r"(\d+)", name)
-    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts]
+    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts]
 
 
-def _pair(results: Path, goldens: Path, name: str, standard: Standard) -> JudgedStep:
-    for folder in (results, goldens):
-        if not (folder / name).is_file():
-            return JudgedStep(name=name, reason=f"{folder} does not have it")
+def _listed(folder: Path) -> dict[str, DataType | None]:
+    """The files that the documents of a folder of dumps list, in program order, with their dtypes.
+
+    Raises:
+        OSError, ValueError: a document cannot be read.
+    """
+    above = [folder.parent / DOCUMENT] if folder.name == _FOLDER else []
+    documents = [path for path in above if path.is_file()]
+    documents += sorted(
+        (path for name in (DOCUMENT, INDEX) for path in folder.rglob(name)),
+        key=lambda path: _natural(str(path.relative_to(folder))),
+    )
+    found: dict[str, DataType | None] = {}
+    for document in documents:
+        entries = (
+            ((document.parent / name, dtype) for name, dtype in _indexed(document))
+            if document.name == INDEX
+            else ((document.parent / _FOLDER / name, None) for name in _files(_data(document)))
+        )
+        found |= {
+            str(path.relative_to(folder)): dtype
+            for path, dtype in entries
+            if folder in path.parents
+        }
+    return found
+
+
+def _indexed(index: Path) -> Iterator[tuple[str, DataType | None]]:
+    """The files of `pypto-cast run --dump`."""
     try:
-        judged = judge(dumped(results / name), dumped(goldens / name), standard=standard)
-    except (TypeError, ValueError) as error:
-        return JudgedStep(name=name, reason=str(error))
-    return JudgedStep(name=name, judged=judged.outputs)
+        text = regular(index, most_bytes=MOST_DOCUMENT_BYTES).read_text()
+        for line in text.splitlines():
+            for each in json.loads(line)["tensors"]:
+                if "file" in each:
+                    yield str(each["file"]), DataType.__members__.get(str(each["dtype"]))
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"{index} is no index of a dump: {error}") from error
+
+
+def _files(data: object) -> Iterator[str]:
+    """The files that calls name, in the order of the document."""
+    left = [data]
+    while left:
+        each = left.pop()
+        if isinstance(each, dict):
+            if isinstance(name := each.get("data_name"), str):
+                yield name
+            each = list(each.values())
+        if isinstance(each, list):
+            left += reversed(each)
 
 
 # --- msprobe's dump.json -------------------------------------------------------------------------
@@ -191,7 +276,8 @@ def judged_calls(document: Path) -> JudgedProgram:
     """
     data = _data(document)
     folder = document.parent / _FOLDER
-    return JudgedProgram(steps=tuple(_call(name, entry, folder) for name, entry in data.items()))
+    steps = tuple(_call(name, entry, folder) for name, entry in data.items())
+    return JudgedProgram(steps=steps, is_listed=True)
 
 
 def _data(document: Path) -> dict[str, Any]:
@@ -204,19 +290,6 @@ def _data(document: Path) -> dict[str, Any]:
     if not isinstance(data, dict) or not data:
         raise ValueError(f"{document} is no dump.json: it has no calls under 'data'")
     return data
-
-
-def _listed(folder: Path) -> list[str]:
-    """The files of a dump.json in a folder, in program order; none without it."""
-    document = folder / DOCUMENT
-    if not document.is_file():
-        return []
-    return [
-        f"{_FOLDER}/{each['data_name']}"
-        for entry in _data(document).values()
-        for key in ("input_args", "output")
-        for each in _tensors(entry, key)
-    ]
 
 
 def _tensors(entry: object, key: str) -> list[dict[str, Any]]:
@@ -288,7 +361,13 @@ def names_a_program(path: Path) -> bool:
     return path.is_dir() or path.suffix == ".json"
 
 
-def judged_program(result: Path, golden: Path | None, standard: Standard) -> JudgedProgram:
+def judged_program(
+    result: Path,
+    golden: Path | None,
+    standard: Standard,
+    dtype: DataType | None = None,
+    shape: Shape | None = None,
+) -> JudgedProgram:
     """A dump.json by itself, or two folders.
 
     Raises:
@@ -300,23 +379,45 @@ def judged_program(result: Path, golden: Path | None, standard: Standard) -> Jud
         if not document.is_file():
             raise ValueError(f"{result} has no {DOCUMENT}: give --golden, another folder of dumps")
         return judged_calls(document)
-    return judged_folders(result, golden, standard)
+    return judged_folders(result, golden, standard, dtype, shape)
 
 
-def junit(outputs: tuple[JudgedOutput, ...]) -> Iterator[str]:
-    """The lines of a JUnit document: a test case for each output."""
-    failed = sum(not each.passes for each in outputs)
+def junit(steps: Sequence[JudgedStep], notes: Iterable[str]) -> Iterator[str]:
+    """The lines of a JUnit document: a test case for each output and each unjudged step.
+
+    Args:
+        steps: in their order.
+        notes: the verdict in words.
+    """
+    judged = [each for step in steps for each in step.judged]
+    failed = sum(not each.passes for each in judged)
+    skipped = sum(not step.judged for step in steps)
     yield '<?xml version="1.0" encoding="utf-8"?>'
-    yield f'<testsuite name="judge" tests="{len(outputs)}" failures="{failed}">'
-    for each in outputs:
-        name = quoteattr(printable(each.name))
-        if each.passes:
-            yield f'  <testcase classname="judge" name={name}/>'
-            continue
-        lines = [printable(line) for line in each.lines()]
-        yield f'  <testcase classname="judge" name={name}>'
-        yield f"    <failure message={quoteattr(lines[0] if lines else 'fails')}>"
-        yield escape("\n".join((*lines, *each.first.splitlines())))
-        yield "    </failure>"
-        yield "  </testcase>"
+    yield (
+        f'<testsuite name="judge" tests="{len(judged) + skipped}" failures="{failed}" '
+        f'skipped="{skipped}">'
+    )
+    for step in steps:
+        if not step.judged:
+            yield f"  {_case(step.name)}>"
+            yield f"    <skipped message={quoteattr(printable(step.reason))}/>"
+            yield "  </testcase>"
+        for each in step.judged:
+            case = _case(f"{step.name} {each.name}".strip())
+            if each.passes:
+                yield f"  {case}/>"
+                continue
+            lines = [printable(line) for line in (*each.lines(), *each.first.splitlines())]
+            yield f"  {case}>"
+            yield f"    <failure message={quoteattr(lines[0] if lines else 'fails')}>"
+            yield escape("\n".join(lines))
+            yield "    </failure>"
+            yield "  </testcase>"
+    yield "  <system-out>"
+    yield escape("\n".join(map(printable, notes)))
+    yield "  </system-out>"
     yield "</testsuite>"
+
+
+def _case(name: str) -> str:
+    return f'<testcase classname="judge" name={quoteattr(printable(name))}'

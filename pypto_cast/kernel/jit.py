@@ -49,7 +49,6 @@ from pypto_cast.loading import entry
 from pypto_cast.options.context import Scope, Settings, current, options, running_on
 from pypto_cast.options.hints import GROUPS, JitOptions, check_jit_option
 from pypto_cast.recording import recording, steps, tally
-from pypto_cast.recording.causes import is_watched
 from pypto_cast.recording.output_writing import settle
 from pypto_cast.recording.recording import Recording
 from pypto_cast.tensors.arguments import TensorAnnotation
@@ -176,7 +175,9 @@ class Kernel:
             TypeError, ValueError: as for a call; under `options(schedule=...)`.
             RuntimeError: inside a kernel.
         """
-        found = self._certainty(arguments, named, is_judged=not is_watched())
+        from pypto_cast.recording.suppositions import is_supposing
+
+        found = self._certainty(arguments, named, is_judged=not is_supposing())
         announce(found)
         return found
 

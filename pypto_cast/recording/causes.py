@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Final
 
 from pypto_cast.call_sites import Place, caller
 from pypto_cast.dtypes.data_types import DataType
-
-_Arguments = ParamSpec("_Arguments")
-_Result = TypeVar("_Result")
 
 MAX_CAUSES: Final = 1 << 16
 ROUNDED_TO: Final = (DataType.DT_BF16, DataType.DT_FP16)
@@ -149,28 +145,3 @@ def applying(what_if: WhatIf) -> Iterator[None]:
         yield
     finally:
         _WHAT_IFS.reset(token)
-
-
-SUPPOSED: Final[ContextVar[Callable[..., Any] | None]] = ContextVar(
-    "pypto_cast_supposed", default=None
-)
-"""Carries out an operation on its arguments in place of the call; see `suppositions`."""
-
-
-def supposable(operation: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-    """An operation whose calls can be taken otherwise."""
-
-    @functools.wraps(operation)
-    def call(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
-        supposed = SUPPOSED.get()
-        if supposed is None:
-            return operation(*arguments, **named)
-        result: _Result = supposed(operation, *arguments, **named)
-        return result
-
-    return call
-
-
-def is_watched() -> bool:
-    """True where the calls of a run are kept or taken otherwise; only intervals are of use then."""
-    return SUPPOSED.get() is not None

@@ -32,10 +32,10 @@ from pypto_cast.recording.steps import (
     Patches,
     RecordedStep,
     form_text,
+    intercepted,
     operation_origin,
     origin,
     tree_map,
-    watched,
 )
 from pypto_cast.unsupported import tolerate
 from simulator.arithmetic import CHOICES, EXACT, TRUSTS, Trust, stated_for
@@ -597,4 +597,4 @@ def recorded(name: str, operation: Callable[_Arguments, _Result]) -> Callable[_A
         recording.steps.insert(position, step)
         return result
 
-    return replayable_operation(watched(name, call))
+    return replayable_operation(intercepted(name, call))

@@ -333,7 +333,28 @@ class WatchedCall:
 
 
 Watcher = Callable[[WatchedCall], None]
-_WATCHER: Final[ContextVar[Watcher | None]] = ContextVar("pypto_cast_watcher", default=None)
+Interceptor = Callable[[str, Callable[..., Any], tuple[Any, ...], Mapping[str, Any]], Any]
+"""Carries out a call of an operation: its name, itself, and its arguments."""
+INTERCEPTOR: Final[ContextVar[Interceptor | None]] = ContextVar(
+    "pypto_cast_interceptor", default=None
+)
+"""See `watching` and `suppositions.supposing`."""
+
+
+def intercepted(
+    name: str, operation: Callable[_Arguments, _Result]
+) -> Callable[_Arguments, _Result]:
+    """An operation whose calls are handed to the interceptor, where there is one."""
+
+    @functools.wraps(operation)
+    def call(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
+        interceptor = INTERCEPTOR.get()
+        if interceptor is None:
+            return operation(*arguments, **named)
+        result: _Result = interceptor(name, operation, arguments, named)
+        return result
+
+    return call
 
 
 @contextlib.contextmanager
@@ -342,27 +363,25 @@ def watching(watcher: Watcher) -> Iterator[None]:
 
     Runs for a second time, such as those of certainty, are not watched.
     """
-    token = _WATCHER.set(watcher)
-    try:
-        yield
-    finally:
-        _WATCHER.reset(token)
 
-
-def watched(name: str, operation: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-    """An operation whose calls a watcher sees; those that it makes itself are not seen."""
-
-    @functools.wraps(operation)
-    def call(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
-        watcher = _WATCHER.get()
-        if watcher is None or is_silenced():
+    def watch(
+        name: str,
+        operation: Callable[..., Any],
+        arguments: tuple[Any, ...],
+        named: Mapping[str, Any],
+    ) -> Any:
+        if is_silenced():
             return operation(*arguments, **named)
-        token = _WATCHER.set(None)
+        token = INTERCEPTOR.set(None)
         try:
             result = operation(*arguments, **named)
             watcher(WatchedCall(name=name, arguments=arguments, named=named, result=result))
         finally:
-            _WATCHER.reset(token)
+            INTERCEPTOR.reset(token)
         return result
 
-    return call
+    token = INTERCEPTOR.set(watch)
+    try:
+        yield
+    finally:
+        INTERCEPTOR.reset(token)

@@ -16,9 +16,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeVar
 
-from pypto_cast.call_sites import Place, caller
+from pypto_cast.call_sites import Place, caller, silenced
 from pypto_cast.dtypes.data_types import DataType
-from pypto_cast.recording.causes import SUPPOSED
+from pypto_cast.recording.steps import INTERCEPTOR
 
 _Result = TypeVar("_Result")
 
@@ -124,13 +124,17 @@ _WATCH: Final[ContextVar[Watch | None]] = ContextVar("pypto_cast_suppositions", 
 
 
 def _watched(
-    watch: Watch, operation: Callable[..., _Result], *arguments: Any, **named: Any
+    watch: Watch,
+    name: str,
+    operation: Callable[..., _Result],
+    arguments: tuple[Any, ...],
+    named: Mapping[str, Any],
 ) -> _Result:
     bound = inspect.signature(operation).bind(*arguments, **named)
     bound.apply_defaults()
     given = list(bound.arguments.values())
     site = Site(
-        operation=operation.__name__,
+        operation=name,
         place=caller(),
         dtypes=tuple(value.dtype for value in given if _is_tensor(value)),
         named=tuple(value for value in given if isinstance(value, enum.Enum)),
@@ -163,6 +167,8 @@ def supposing(
 ) -> Iterator[Watch]:
     """Take calls otherwise in the body of a `with` statement, besides those around it.
 
+    The kernels in it run for a second time: they warn of nothing, and give intervals alone.
+
     Args:
         suppositions: of which calls, and how.
         keeps_calls: keep the first call of each site with its result.
@@ -176,12 +182,18 @@ def supposing(
         suppositions=(*suppositions, *(() if around is None else around.suppositions)),
         altered=[] if keeps_altered else None if around is None else around.altered,
     )
-    token, hook = _WATCH.set(watch), SUPPOSED.set(functools.partial(_watched, watch))
+    token, hook = _WATCH.set(watch), INTERCEPTOR.set(functools.partial(_watched, watch))
     try:
-        yield watch
+        with silenced():
+            yield watch
     finally:
         _WATCH.reset(token)
-        SUPPOSED.reset(hook)
+        INTERCEPTOR.reset(hook)
+
+
+def is_supposing() -> bool:
+    """True where the calls of a run are kept or taken otherwise; only intervals are of use then."""
+    return _WATCH.get() is not None
 
 
 def _is_tensor(value: object) -> bool:

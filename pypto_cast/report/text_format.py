@@ -6,8 +6,10 @@ A short file because modules that show no page use it too.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from simulator.numbers.formats import Format
+if TYPE_CHECKING:  # "interrupted" is said while numpy is half imported too
+    from simulator.numbers.formats import Format
 
 
 def tile_named(text: str) -> tuple[int, ...]:

@@ -70,6 +70,18 @@ def array_under_test(value: Any, label: str) -> npt.NDArray[Any]:
     return value.numpy() if isinstance(value, Tensor) else array_of(value, label)
 
 
+def dtype_under_test(array: npt.NDArray[Any], label: str) -> str:
+    """The name of the dtype of an array.
+
+    Raises:
+        TypeError: numpy has it alone; the text begins with the label.
+    """
+    try:
+        return dtype_of_numpy(array.dtype).name
+    except TypeError as error:
+        raise TypeError(f"{label}: {error}") from error
+
+
 def patches_of(value: Any, array: npt.NDArray[Any]) -> Patches:
     """The casts that wrote an array under test; none where they are not known."""
     return value.patches() if isinstance(value, Tensor) else origin_of(array)
@@ -223,7 +235,7 @@ def _compared(
         raise ValueError(f"nans must be one of {get_args(Nans)}, not {nans!r}")
     ours, theirs = array_under_test(actual, "actual"), array_under_test(expected, "expected")
     for what, have, want in (
-        ("dtype", _named(ours), _named(theirs)),
+        ("dtype", dtype_under_test(ours, "actual"), dtype_under_test(theirs, "expected")),
         ("shape", str(list(ours.shape)), str(list(theirs.shape))),
     ):
         if have != want:
@@ -261,10 +273,6 @@ def _described(
             format=fmt,
             kind=kind,
         )
-
-
-def _named(array: npt.NDArray[Any]) -> str:
-    return dtype_of_numpy(array.dtype).name
 
 
 def _kinds(a: Codes, b: Codes, nan: npt.NDArray[np.bool_], fmt: Format) -> list[DifferenceKind]:

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.call_sites import silenced
 from pypto_cast.kernel.certainty import Certainty, OutputCertainty
 from pypto_cast.options.context import current, options
 from pypto_cast.options.releases import RELEASE_NAMES
@@ -136,7 +135,7 @@ def explanations(
         KeyError: results without one of the outputs.
     """
     start = time.perf_counter()
-    with silenced(), supposing(keeps_calls=True) as watch:
+    with supposing(keeps_calls=True) as watch:
         bounds = run()
     took = time.perf_counter() - start
     arrays = {o.name: native(array_under_test(results[o.name], o.name)) for o in bounds.outputs}
@@ -287,7 +286,7 @@ def _bounds_under(hypothesis: _Hypothesis, run: _Run, study: _Study) -> Certaint
     bounds = study.bounds
     try:
         if hypothesis.context is not None:
-            with silenced(), hypothesis.context():
+            with supposing(), hypothesis.context():
                 bounds = run()
         if hypothesis.rewrite is not None:
             changed = tuple(map(hypothesis.rewrite, bounds.outputs))
@@ -340,7 +339,7 @@ def _worked(group: _Group, run: _Run, study: _Study) -> Iterator[str]:
     yield f"  under this hypothesis it is {supposed.possible(index)}"
     first = group.hypotheses[0]
     if first.context is not None:
-        with silenced(), supposing(keeps_altered=True) as watch, first.context():
+        with supposing(keeps_altered=True) as watch, first.context():
             run()
         yield from _call_lines(watch.altered or [], index)
 

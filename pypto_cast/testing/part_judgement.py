@@ -38,6 +38,8 @@ _OF_ARRAYS: Final = 10
 """Times an argument: its ends, its causes and comparisons, as written and supposed."""
 _OF_RESULTS_BYTES: Final = 32
 """Of an element of a result inside the kernel, which a hypothesis may compute by itself."""
+_OF_CALLS_BYTES: Final = 1 << 19
+"""Of the calls of a kernel and their hypotheses, for any number of elements."""
 
 
 def needed_bytes(kernel: Kernel, arguments: Sequence[_Array], others: Mapping[str, Any]) -> int:
@@ -48,7 +50,8 @@ def needed_bytes(kernel: Kernel, arguments: Sequence[_Array], others: Mapping[st
         math.prod(x.program.plan.shape) if isinstance(x, CastRecord) else x.result_elems
         for x in steps
     )
-    return _OF_ARRAYS * sum(x.nbytes for x in arguments) + _OF_RESULTS_BYTES * sum(elems)
+    of_arrays = _OF_ARRAYS * sum(x.nbytes for x in arguments)
+    return of_arrays + _OF_RESULTS_BYTES * sum(elems) + _OF_CALLS_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

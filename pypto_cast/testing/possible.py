@@ -9,7 +9,6 @@ from typing import Any, Final, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.dtypes.data_types import dtype_of_numpy
 from pypto_cast.kernel.certainty import Cause, Certainty, CertaintyCounts, OutputCertainty
 from pypto_cast.recording.steps import Patches
 from pypto_cast.report.text_format import hex_code
@@ -17,6 +16,7 @@ from pypto_cast.testing.bits import (
     WrittenElement,
     array_under_test,
     code_in_words,
+    dtype_under_test,
     flat_codes,
     native,
     patches_of,
@@ -221,7 +221,7 @@ def check_like(array: npt.NDArray[Any], output: OutputCertainty, shape: Shape) -
         ImpossibleError: names both.
     """
     for what, have, want in (
-        ("dtype", dtype_of_numpy(array.dtype).name, output.dtype.name),
+        ("dtype", dtype_under_test(array, output.name), output.dtype.name),
         ("shape", str(list(array.shape)), str(list(shape))),
     ):
         if have != want:

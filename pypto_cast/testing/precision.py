@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from ascend_kernels.routing.value_ranks import is_nan, ranks_of
 from pypto_cast.dtypes.data_types import dtype_of_numpy
-from pypto_cast.testing.bits import array_under_test, pieces
+from pypto_cast.testing.bits import array_under_test, dtype_under_test, pieces
 from pypto_cast.testing.layouts import layout_of
 from simulator.numbers import float_environment
 from simulator.numbers.convert import codes_of, in_numpy
@@ -321,7 +321,7 @@ def _ratio(mine: float, other: float, least: float) -> float:
 
 def _pair(result: Any, golden: Any, label: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     ours, theirs = array_under_test(result, "result"), array_under_test(golden, label)
-    names = [dtype_of_numpy(each.dtype).name for each in (ours, theirs)]
+    names = [dtype_under_test(ours, "result"), dtype_under_test(theirs, label)]
     if names[0] != names[1]:
         raise TypeError(f"the result has dtype {names[0]}, the {label} {names[1]}")
     _check_shape(ours, theirs, label)

@@ -15,8 +15,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.call_sites import silenced
 from pypto_cast.kernel.certainty import Certainty
+from pypto_cast.recording.buffers import UnsetArray
+from pypto_cast.recording.suppositions import supposing
 from simulator.numbers import float_environment
 from tiling.grid import Shape
 
@@ -52,53 +53,61 @@ class Reproduction:
         return f"{self.output}[{part}] still differs in {self.impossible:,} elements, {how}"
 
     def arrays(self) -> dict[str, Any]:
-        """The arrays of a file: inputs by name, and the result."""
-        held = {**self.inputs, f"{_RESULT}{self.output}": self.result}
+        """The arrays of a file: given inputs by name, and the result."""
+        given = {name: x for name, x in self.inputs.items() if not isinstance(x, UnsetArray)}
+        held = {**given, self._result_name: self.result}
         return {
             name: x if x.dtype.isbuiltin == 1 else x.view(f"u{x.itemsize}")
             for name, x in held.items()
         }
 
-    def script(self, kernel: Path, name: str, file: Path, others: Mapping[str, object]) -> str:
+    @property
+    def _result_name(self) -> str:
+        return f"{_RESULT}{self.output}"
+
+    def script(self, kernel: str, file: Path, settings: Mapping[str, Mapping[str, object]]) -> str:
         """A program that judges the part again.
 
         Args:
-            kernel: the file of the kernel.
-            name: of the kernel in it.
-            file: where `arrays` are.
-            others: its arguments that are no tensors.
+            kernel: its file and its name, as FILE::KERNEL; the file by its whole path.
+            file: where `arrays` are, beside the program, with the arguments that are no tensors.
+            settings: the arguments of the functions that the kernel runs under, by their names.
         """
         part = ", ".join(f"{low}:{high}" if not self.is_cut else ":" for low, high in self.box)
+        under = ", ".join(
+            f"{function}({', '.join(f'{name}={value!r}' for name, value in given.items())})"
+            for function, given in settings.items()
+        )
         return _SCRIPT.format(
-            kernel=str(kernel.resolve()),
-            name=name,
-            others=dict(others),
-            file=str(file.resolve()),
+            kernel=kernel,
+            under=under,
+            file=file.name,
             output=self.output,
-            inputs=list(self.inputs),
             part=part,
-            result=f"{_RESULT}{self.output}",
+            result=self._result_name,
         )
 
 
 _SCRIPT: Final = '''"""Shows elements of {output} that no device gives on these inputs."""
 
-import runpy
+from pathlib import Path
 
 import numpy as np
 
-from pypto_cast.tensors.array_files import with_dtype
+from pypto_cast.cli.commands.certainty_command import kernel_named, saved_arguments
+from pypto_cast.options.context import options
 from pypto_cast.upstream.import_alias import as_pypto
+from pypto_cast.upstream.npu_requests import npu_requests
 
-held = np.load({file!r})
-with as_pypto():
-    kernel = runpy.run_path({kernel!r})[{name!r}]
-    dtypes = {{name: of.dtype for name, of in kernel.signature.tensors.items()}}
-    arguments = [with_dtype(held[name], dtypes[name], name) for name in {inputs!r}]
-    output = kernel.certainty(*arguments, **{others!r})[{output!r}]
+file = Path(__file__).with_name({file!r})
+with {under}:
+    _, kernel = kernel_named({kernel!r})
+    arguments, others = saved_arguments(kernel, file, besides=[{result!r}])
+    output = kernel.certainty(*arguments, **others)[{output!r}]
 
 part = np.s_[{part}]
-result = held[{result!r}].view(output.values.dtype)
+with np.load(file) as held:
+    result = held[{result!r}].view(output.values.dtype)
 whole = output.values.copy()
 whole[part] = result
 outside = np.argwhere(~output.contains(whole))
@@ -175,10 +184,12 @@ def _still_differs(
     is_cut: bool,
 ) -> bool:
     try:
-        with silenced():
+        with supposing():
             bounds = run(_part(inputs, outside.shape, box, is_cut=is_cut))
     except (TypeError, ValueError, RuntimeError):
         return False
+    if name not in bounds:
+        return False  # a loop over so few rows runs no round
     index = _index(box)
     output = bounds[name]
     whole = output.values.copy()
@@ -202,7 +213,7 @@ def _part(
             for n, m, (low, high) in zip(array.shape, shape, box, strict=True)
         )
         if is_cut:
-            found[name] = np.ascontiguousarray(array[index])
+            found[name] = array[index].copy()  # of its class, as an output that is left out
         else:
             found[name] = np.zeros_like(array)
             found[name][index] = array[index]

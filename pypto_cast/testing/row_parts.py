@@ -67,6 +67,7 @@ class RowParts:
             raise NotCutError("a tensor of it has no rows")
         self._tasks = self._tasks_of(kernel, tuple(arguments))
         self.groups = self._tasks.groups()
+        self._checked: set[tuple[int, int]] = set()
         self.count = self._tasks.count
         """Of rows."""
 
@@ -107,7 +108,9 @@ class RowParts:
             ),
             others=self._others,
         )
-        self._check(part, groups)
+        if (first, last) not in self._checked:
+            self._check(part, groups)
+            self._checked.add((first, last))
         return part
 
     def _check(self, part: RowPart, groups: Sequence[RowGroup]) -> None:

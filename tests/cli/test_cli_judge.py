@@ -288,15 +288,64 @@ def test_the_least_part_that_differs_is_written(command: Command, files: Path) -
     with np.load(files / "part.npz") as held:
         assert np.count_nonzero(held["x"]) == 1
         assert held["result_y"].tolist() == [[-1]]
-    script = subprocess.run(
-        [sys.executable, files / "part.py"],
+        assert set(held) == {"x", "result_y"}, "an output that was left out is saved"
+    (files / "elsewhere").mkdir()
+    for name in ("part.npz", "part.py"):
+        (files / name).rename(files / "elsewhere" / name)
+    script = run_script(files / "elsewhere" / "part.py")
+    assert script.returncode == 1, script.stderr
+    assert script.stdout.startswith("[3, 17] is -1.0 and may be ")
+
+
+ROUNDS = """
+import pypto_cast as pypto
+
+N = pypto.frontend.dynamic("N")
+T = pypto.Tensor[[N, 16], pypto.DT_FP16]
+
+@pypto.frontend.jit
+def rounds(x: T, y: T, k: float):
+    pypto.set_vec_tile_shapes(8, 16)
+    for i in pypto.loop(x.shape[0] // 8):
+        t = x[i * 8 : i * 8 + 8, :]
+        y[i * 8 : i * 8 + 8, :] = t * k + t
+"""
+
+
+def test_a_part_with_a_number_and_of_a_release(command: Command, tmp_path: Path) -> None:
+    """Release 0.2.0 rounds the product; the script is of the same release."""
+    (tmp_path / "k.py").write_text(ROUNDS)
+    x = np.random.default_rng(7).standard_normal((32, 16)).astype(np.float16)
+    wide = x.astype(np.float32)
+    np.savez(tmp_path / "in.npz", x=x, k=1.3)
+    result = (wide * np.float32(1.3) + wide).astype(np.float16)
+    between = ((wide * np.float32(1.3)).astype(np.float16).astype(np.float32) + wide).astype("f2")
+    differ = result != between
+    differ[: differ.argmax(axis=0).max()] = False
+    assert differ.any()
+    np.save(tmp_path / "y.npy", np.where(differ, result, between))
+    words = ("--kernel", f"{tmp_path}/k.py::rounds", "--inputs", tmp_path / "in.npz")
+    part = ("--release", "0.2.0", "--reproduce", tmp_path / "part.npz")
+    ran = command("judge", tmp_path / "y.npy", *words, *part)
+    assert ran.code == 1, ran.err
+    assert "inputs cut to it" in ran.out
+    with np.load(tmp_path / "part.npz") as held:
+        assert {name: held[name].shape for name in held}.items() >= {"k": ()}.items()
+        assert set(held) == {"x", "k", "result_y"}
+        assert held["x"].shape[0] < 32
+    script = run_script(tmp_path / "part.py")
+    assert script.returncode == 1, script.stderr
+    assert " and may be " in script.stdout
+
+
+def run_script(path: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, path],
         capture_output=True,
         text=True,
         check=False,
         env={**os.environ, "PYTHONPATH": str(Path(pypto.__file__).parents[1])},
     )
-    assert script.returncode == 1, script.stderr
-    assert script.stdout.startswith("[3, 17] is -1.0 and may be ")
 
 
 def test_nothing_to_reproduce(command: Command, files: Path) -> None:
@@ -317,7 +366,7 @@ def test_a_kernel_that_needs_more_memory_is_refused(command: Command, files: Pat
     told = r"needs about [\d,]+ B for the least of 2 parts; --memory allows 10,000 B"
     assert re.search(told, refused)
     ran = command("judge", files / "right.npy", *words, "--memory", "1M")
-    assert (ran.code, ran.err) == (0, "the kernel may need 36,864 B at once\n")
+    assert (ran.code, ran.err) == (0, "the kernel may need 561,152 B at once\n")
 
 
 def test_a_kernel_that_needs_more_memory_is_judged_in_parts(command: Command, files: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pickle
@@ -59,6 +60,12 @@ class _Evil:
         return os.mkdir, (str(self.path),)
 
 
+def as_npy(array: np.ndarray[Any, Any]) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
 def hostile(folder: Path) -> dict[str, bytes]:
     torch = pytest.importorskip("torch")
     torch.save({"y": _Evil(folder / "ran")}, folder / "evil.pt")
@@ -75,6 +82,9 @@ def hostile(folder: Path) -> dict[str, bytes]:
         "empty.safetensors": b"",
         "huge.safetensors": len(huge).to_bytes(8, "little") + huge + b"\0" * 4,
         "text.pt": b"hello",
+        "text.npz": b"hello",
+        "wide.npy": as_npy(X.astype(np.float64)),
+        "words.npy": as_npy(np.array(["a"])),
         "dump.json": b"[" * 100_000,
         "list.json": b"[1]",
         "none.json": b'{"data": {}}',
@@ -86,6 +96,7 @@ def hostile(folder: Path) -> dict[str, bytes]:
     [
         *("evil.pt", "evil_pickle.pt", "evil.npy", "empty.pt", "empty.safetensors"),
         *("huge.safetensors", "text.pt", "dump.json", "list.json", "none.json"),
+        *("text.npz", "wide.npy", "words.npy"),
     ],
 )
 def test_hostile_files_get_one_line(
@@ -96,7 +107,7 @@ def test_hostile_files_get_one_line(
     ran = command("judge", tmp_path / name, *words)
     assert ran.code == 2
     assert len(ran.err.splitlines()) == 1, ran.err
-    assert name in ran.err
+    assert name in ran.err or "error: result: numpy dtype" in ran.err
     assert not (tmp_path / "ran").exists()
 
 
@@ -120,6 +131,116 @@ def test_the_first_step_that_differs(command: Command, tmp_path: Path) -> None:
     assert document["first"] == "step2.npy"
     assert [row["step"] for row in document["steps"]] == ["step2.npy", "step10.npy", "step11.npy"]
     assert "does not have it" in document["steps"][2]["reason"]
+
+
+def calls_of(folder: Path, changed: str = "", suffix: str = "npy") -> Path:
+    """Three calls whose names sort otherwise than they ran: mul, add, exp."""
+    data = folder / "rank0" / "dump_tensor_data"
+    data.mkdir(parents=True)
+    document: dict[str, object] = {}
+    for k, name in enumerate(("mul", "add", "exp")):
+        stem = f"Torch.{name}.0.forward.output.0"
+        document[f"Torch.{name}.0.forward"] = {
+            "input_kwargs": {"other": {"data_name": f"Torch.{name}.0.forward.input.0.npy"}},
+            "output": [{"data_name": f"{stem}.npy"}],
+        }
+        value = X + np.float32(k + (name in changed.split()))
+        np.save(data / f"Torch.{name}.0.forward.input.0.npy", X)
+        np.save(data / f"{stem}.npy", value)
+        if suffix != "npy":
+            (data / f"{stem}.npy").rename(data / f"{stem}.{suffix}")
+    (folder / "rank0" / "dump.json").write_text(json.dumps({"data": document}))
+    return folder
+
+
+@pytest.mark.parametrize("place", ["", "rank0", "rank0/dump_tensor_data"])
+def test_the_first_that_differs_is_that_of_the_program(
+    place: str, command: Command, tmp_path: Path
+) -> None:
+    """By names add would come first."""
+    device, cpu = calls_of(tmp_path / "device", "mul add"), calls_of(tmp_path / "cpu")
+    for first, second in ((device, cpu), (cpu, device)):
+        found = command("judge", first / place, "--golden", second / place, "--json").json
+        assert [Path(row["step"]).name for row in found["steps"]] == [
+            "Torch.mul.0.forward.output.0.npy",
+            "Torch.add.0.forward.output.0.npy",
+        ]
+        assert found["first"].endswith("Torch.mul.0.forward.output.0.npy")
+    (cpu / "rank0" / "dump.json").unlink()
+    ran = command("judge", device / place, "--golden", cpu / place)
+    assert "the first that differs: " in ran.out
+    assert "Torch.mul.0.forward.output.0.npy" in ran.out.split("the first that differs: ")[1]
+    assert "6 of 6 steps are judged, in the order of the program" in ran.out
+    (device / "rank0" / "dump.json").unlink()
+    ran = command("judge", device / place, "--golden", cpu / place)
+    assert "in the order of their names" in ran.out
+
+
+def test_a_golden_of_another_kind_of_file(command: Command, tmp_path: Path) -> None:
+    device = calls_of(tmp_path / "device")
+    cpu = calls_of(tmp_path / "cpu", suffix="bin")
+    for path in cpu.rglob("*.bin"):
+        np.load(path).tofile(path.with_suffix(".raw"))
+        path.with_suffix(".raw").rename(path)
+    words = ("--dtype", "fp32", "--shape", "8,8")
+    ran = command("judge", device, "--golden", cpu, *words)
+    assert (ran.code, ran.err) == (0, "")
+    assert "6 of 6 steps are judged" in ran.out
+    ran = command("judge", device, "--golden", cpu, "--junit", tmp_path / "j.xml")
+    assert ran.code == 0
+    suite = ET.parse(tmp_path / "j.xml").getroot()
+    assert [suite.get(key) for key in ("tests", "failures", "skipped")] == ["6", "0", "3"]
+    reasons = [each.get("message", "") for each in suite.iter("skipped")]
+    assert all("give --dtype and --shape" in reason for reason in reasons)
+    assert "3 of 6 steps are judged" in (suite.findtext("system-out") or "")
+
+
+def test_dumps_of_two_runs_of_a_kernel(command: Command, tmp_path: Path) -> None:
+    """BF16 is kept as its codes; the index says so."""
+    for name, mode in (("a", "RINT"), ("b", "TRUNC")):
+        (tmp_path / f"{name}.py").write_text(TWO_CASTS.format(mode=mode))
+        assert command("run", "--dump", tmp_path / name, tmp_path / f"{name}.py").code == 0
+    for place in ("a", "b"):  # names that sort otherwise than they ran
+        index = tmp_path / place / "index.jsonl"
+        text = index.read_text()
+        for path in (tmp_path / place).glob("*.npy"):
+            start = "z" if path.name.startswith("000000") else "a"
+            other = start + path.name.replace("b_py", "a_py")
+            text = text.replace(path.name, other)
+            path.rename(tmp_path / place / other)
+        index.write_text(text)
+    found = command("judge", tmp_path / "b", "--golden", tmp_path / "a", "--json").json
+    assert found["first"].startswith("z000000_a_py_8_cast_out")
+    assert {row["step"].split("_", 1)[0] for row in found["steps"]} == {"z000000", "a000001"}
+    (tmp_path / "b" / "index.jsonl").write_text("[1]\n")
+    ran = command("judge", tmp_path / "b", "--golden", tmp_path / "a")
+    assert (ran.code, len(ran.err.splitlines())) == (2, 1)
+    assert "index.jsonl is no index of a dump" in ran.err
+
+
+TWO_CASTS = """
+import numpy as np
+import pypto_cast as pypto
+
+@pypto.frontend.jit
+def kernel(x: pypto.Tensor[[8, 8], pypto.DT_FP32], y: pypto.Tensor[[8, 8], pypto.DT_FP32]):
+    pypto.set_vec_tile_shapes(8, 8)
+    h = pypto.cast(x, pypto.DT_BF16, mode=pypto.CAST_{mode})
+    y[:] = pypto.cast(h, pypto.DT_FP32)
+
+x = np.arange(64, dtype=np.float32).reshape(8, 8) / np.float32(7)
+kernel(x, np.zeros_like(x))
+"""
+
+
+@pytest.mark.parametrize("word", ["--precise", "--inputs", "--memory", "--kernel", "--output"])
+def test_options_of_one_dump_are_refused_for_folders(
+    word: str, command: Command, tmp_path: Path
+) -> None:
+    device, cpu = folder_of(tmp_path / "device"), folder_of(tmp_path / "cpu")
+    ran = command("judge", device, "--golden", cpu, word, "1")
+    assert (ran.code, len(ran.err.splitlines())) == (2, 1)
+    assert f"holds many dumps, and {word} is of one" in ran.err
 
 
 def test_folders_of_which_nothing_is_judged(command: Command, tmp_path: Path) -> None:
@@ -163,6 +284,21 @@ def written_calls(folder: Path, calls: dict[str, Any]) -> Path:
 
 def test_the_first_api_that_its_inputs_do_not_explain(command: Command, tmp_path: Path) -> None:
     path = dumped_calls(tmp_path)
+    files = {"--junit": tmp_path / "j.xml", "--html": tmp_path / "j.html"}
+    words = [word for pair in files.items() for word in pair]
+    assert command("judge", path, *words).code == 1
+    suite = ET.parse(files["--junit"]).getroot()
+    assert [suite.get(key) for key in ("tests", "failures", "skipped")] == ["4", "1", "1"]
+    cases = {case.get("name"): [each.tag for each in case] for case in suite.iter("testcase")}
+    assert cases == {
+        "Torch.exp.0.forward output": [],
+        "Tensor.__add__.0.forward output": [],
+        "Torch.mul.0.forward output": ["failure"],
+        "Functional.softmax.0.forward": ["skipped"],
+    }
+    page = files["--html"].read_text()
+    assert "Torch.mul.0.forward" in page
+    assert "no operation here is this API" in page
     for asked in (path, tmp_path):
         found = command("judge", asked, "--json").json
         assert (found["passes"], found["judged"]) == (False, 3)

@@ -142,6 +142,59 @@ def test_a_process_that_is_ended_leaves_nothing(npy: Path, name: str) -> None:
     assert [path.name for path in npy.parent.iterdir()] == ["x.npy"]
 
 
+SLEEPING_KERNEL = """
+import sys, time
+import pypto_cast as pypto
+
+@pypto.frontend.jit
+def kernel(x: pypto.Tensor[[8, 32], pypto.DT_FP32], y: pypto.Tensor[[8, 32], pypto.DT_FP32]):
+    pypto.set_vec_tile_shapes(8, 32)
+    print("running", file=sys.stderr, flush=True)
+    time.sleep(60)
+    y[:] = x * 2.0
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows ends a process without asking it")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_a_judging_that_is_ended_leaves_nothing(npy: Path, name: str) -> None:
+    folder = npy.parent
+    (folder / "k.py").write_text(SLEEPING_KERNEL)
+    np.savez(folder / "in.npz", x=np.load(npy).reshape(-1)[:256].reshape(8, 32))
+    before = sorted(folder.iterdir())
+    words = ["judge", str(npy), "--kernel", f"{folder}/k.py::kernel"]
+    words += ["--inputs", f"{folder}/in.npz", "--junit", f"{folder}/j.xml"]
+    program = "import sys; from pypto_cast.cli.main import main; sys.exit(main())"
+    with started(program, *words, "--html", f"{folder}/j.html") as ran:
+        assert ran.stderr is not None
+        assert ran.stderr.readline() == "running\n"
+        ran.send_signal(signal.Signals[name])
+        out, err = ran.communicate(timeout=60)
+    assert (ran.returncode, out, err) == (2, "", "pypto-cast: error: interrupted\n")
+    assert [path for path in sorted(folder.iterdir()) if path.name != "__pycache__"] == before
+
+
+INTERRUPTED_IMPORT = """
+import sys
+
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == sys.argv[1]:
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupting())
+from pypto_cast.cli.main import main
+sys.exit(main(["matrix"]))
+"""
+
+
+@pytest.mark.parametrize("module", ["numpy._core", "ml_dtypes", "pypto_cast.interface", "typer"])
+def test_an_interrupt_while_modules_load_is_one_line(module: str) -> None:
+    with started(INTERRUPTED_IMPORT, module) as ran:
+        out, err = ran.communicate(timeout=60)
+    assert (ran.returncode, out, err) == (2, "", "pypto-cast: error: interrupted\n")
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGHUP")
 def test_what_nohup_started_goes_on(npy: Path) -> None:
     """A request to end that was ignored when the command came stays ignored."""

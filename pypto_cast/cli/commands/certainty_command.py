@@ -8,7 +8,7 @@ import inspect
 import runpy
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Final, cast, get_args
 
@@ -121,12 +121,19 @@ def kernel_named(text: str) -> tuple[Path, Kernel]:
     return path, kernels[name]
 
 
-def saved_arguments(kernel: Kernel, path: Path) -> tuple[list[Any], dict[str, Any]]:
+def saved_arguments(
+    kernel: Kernel, path: Path, besides: Iterable[str] = ()
+) -> tuple[list[Any], dict[str, Any]]:
     """The arguments of a call out of a .npz file, by the names of the parameters.
 
     An array that is not in the file is an `UnsetArray`, where the annotation or the other arrays
     say its shape: outputs are left out so, and no input can be. Of an argument that is no tensor
     the file holds one number.
+
+    Args:
+        kernel: whose.
+        path: of the file.
+        besides: other arrays that it may hold.
 
     Raises:
         OSError: the file cannot be read.
@@ -136,7 +143,7 @@ def saved_arguments(kernel: Kernel, path: Path) -> tuple[list[Any], dict[str, An
     signature = kernel.signature
     known = [*signature.tensors, *signature.others]
     held = npz_arrays(path)
-    if unknown := sorted(set(held) - set(known)):
+    if unknown := sorted(set(held).difference(known, besides)):
         raise ValueError(
             f"{path} holds {', '.join(map(printable, unknown))}; {signature.kernel} takes "
             f"{', '.join(known)}"

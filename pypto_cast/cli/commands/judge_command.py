@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, cast
 
@@ -17,26 +17,26 @@ from ascend_kernels.schedule.row_groups import NotCutError
 from pypto_cast.checkpoints.settings import size_named
 from pypto_cast.cli.app import ChipName, Force, Json, NpuOnCpu, ReplaceInstalled
 from pypto_cast.cli.commands.certainty_command import (
+    SEPARATOR,
     errors_at_lines,
     file_and_name,
     kernel_named,
     saved_arguments,
 )
 from pypto_cast.cli.dumped_arrays import Given, as_dtype, dumped
-from pypto_cast.cli.dumped_programs import judged_program, junit, names_a_program
+from pypto_cast.cli.dumped_programs import JudgedStep, judged_program, junit, names_a_program
 from pypto_cast.dtypes.names import dtype_named
 from pypto_cast.kernel.certainty import Certainty
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.options.context import options
-from pypto_cast.options.releases import RELEASE_NAMES, ReleaseName
-from pypto_cast.recording.suppositions import supposing
+from pypto_cast.options.releases import RELEASE_NAMES
 from pypto_cast.report import terminal
 from pypto_cast.report.page import check_pages, page_html
 from pypto_cast.report.report import Fact, Report, plain, said
 from pypto_cast.report.text_format import printable, shape_named, written
 from pypto_cast.tensors.array_files import check_apart, check_free, new_file
 from pypto_cast.testing.bits import native
-from pypto_cast.testing.judgement import JudgedOutput, judge
+from pypto_cast.testing.judgement import judge
 from pypto_cast.testing.part_judgement import PartJudge, needed_bytes
 from pypto_cast.testing.precision import STANDARDS, Standard, pieces_observed
 from pypto_cast.testing.reproduction import Reproduction, reproduced
@@ -120,14 +120,22 @@ def run_judge(
         raise ValueError("--reproduce cuts the inputs of --kernel")
     if html is not None:
         check_pages()
+    named = None if dtype is None else dtype_named(dtype)
+    extents = None if shape is None else shape_named(shape)
     if names_a_program(result):
-        program = judged_program(result, golden, cast(Standard, standard))
+        of_one = {
+            **{"--precise": precise, "--kernel": kernel, "--inputs": inputs, "--output": output},
+            **{"--release": release, "--pairs": pairs, "--memory": memory},
+        }
+        if given_too := [name for name, value in of_one.items() if value]:
+            raise ValueError(f"{result} holds many dumps, and {given_too[0]} is of one")
+        program = judged_program(result, golden, cast(Standard, standard), named, extents)
         if not any(step.judged for step in program.steps):
             first = program.steps[0]
             raise ValueError(f"no step can be judged; of {printable(first.name)}: {first.reason}")
         facts = plain(result=result, golden=golden)
         _tell(result, program.report, facts, as_json=json)
-        _write(program.report, program.outputs, html, junit_xml, force=force)
+        _write(program.report, program.steps, html, junit_xml, force=force)
         if not program.passes:
             raise typer.Exit(_FAILS)
         return
@@ -136,8 +144,6 @@ def run_judge(
     if kernel is None and golden is None:
         raise ValueError("give --golden, or --kernel with --inputs, or both")
     notes: list[str] = []
-    named = None if dtype is None else dtype_named(dtype)
-    extents = None if shape is None else shape_named(shape)
     files = [None if path is None else dumped(path, named, extents) for path in (result, golden)]
     truth = None if precise is None else dumped(precise)
     asked = cast(Standard, standard)
@@ -147,11 +153,16 @@ def run_judge(
         with _shown_pieces():
             judged = judge(files[0], files[1], truth, standard=asked)
     else:
-        with (
-            as_pypto(replace_installed=replace_installed),
-            npu_requests(on_cpu=npu_on_cpu),
+        settings: dict[str, dict[str, Any]] = {
+            "as_pypto": {"replace_installed": replace_installed},
+            "npu_requests": {"on_cpu": npu_on_cpu},
             # Whether it is a release is for the options to say, which list them.
-            options(release=cast(ReleaseName | None, release), chip=chip),
+            "options": {"release": release, "chip": chip},
+        }
+        with (
+            as_pypto(**settings["as_pypto"]),
+            npu_requests(**settings["npu_requests"]),
+            options(**settings["options"]),
         ):
             file, found = kernel_named(kernel)
             arguments, others = saved_arguments(found, inputs)
@@ -198,18 +209,17 @@ def run_judge(
                 part = _reproduced(found, arguments, others, bounds, given[0])
                 notes.append(str(part))
                 with new_file(reproduce, force=force) as held:
-                    np.savez(held, **part.arrays())
+                    np.savez(held, **part.arrays(), **others)
                 with new_file(script, force=force) as text:
-                    text.write(
-                        part.script(file, file_and_name(kernel)[1], reproduce, others).encode()
-                    )
+                    whole = f"{file.resolve()}{SEPARATOR}{file_and_name(kernel)[1]}"
+                    text.write(part.script(whole, reproduce, settings).encode())
     facts = plain(result=result, golden=golden, kernel=kernel)
     told = judged.report
     told = dataclasses.replace(
         told, notes=(*told.notes, *notes, *written(written_files if reproduce else ()))
     )
     _tell(result, told, facts, as_json=json)
-    _write(judged.report, judged.outputs, html, junit_xml, force=force)
+    _write(told, [JudgedStep(name="", judged=judged.outputs)], html, junit_xml, force=force)
     if not judged.passes:
         raise typer.Exit(_FAILS)
 
@@ -264,7 +274,7 @@ def _tell(result: Path, told: Report, facts: tuple[Fact, ...], *, as_json: bool)
 
 def _write(
     told: Report,
-    outputs: tuple[JudgedOutput, ...],
+    steps: Sequence[JudgedStep],
     html: Path | None,
     junit_xml: Path | None,
     *,
@@ -277,7 +287,7 @@ def _write(
             file.write(page_html(page).encode())
     if junit_xml is not None:
         with new_file(junit_xml, force=force) as file:
-            file.write("\n".join((*junit(outputs), "")).encode())
+            file.write("\n".join((*junit(steps, told.notes), "")).encode())
 
 
 def _reproduced(
@@ -296,8 +306,7 @@ def _reproduced(
     }
 
     def run(part: Mapping[str, Any]) -> Certainty:
-        with supposing():
-            return kernel.certainty(*part.values(), **others)
+        return kernel.certainty(*part.values(), **others)
 
     return reproduced(run, inputs, bounds, arrays)
 

@@ -12,7 +12,7 @@ import pytest
 
 from pypto_cast.cli.dumped_arrays import dumped
 from pypto_cast.dtypes.data_types import DataType
-from pypto_cast.testing import judge
+from pypto_cast.testing import judge, layouts
 from pypto_cast.testing.bits import PIECE_ELEMS, pieces
 from pypto_cast.testing.precision import Standard, pieces_observed
 
@@ -31,16 +31,22 @@ def peak_bytes(judging: Callable[[], object]) -> int:
 
 
 def dumps_of(elems: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    golden = np.linspace(-4, 4, elems, dtype=np.float32).reshape(-1, 1000)
+    golden = np.linspace(-4, 4, elems, dtype=np.float32).reshape(-1, 1024)
     result = golden.copy()
     result[::10, ::100] += np.float32(1)
     return result, golden
 
 
 def assert_flat(peak_of: Callable[[int], int]) -> None:
-    small, large = (peak_of(elems) for elems in (5_000_000, 10_000_000))
+    small, large = map(peak_of, (4 * PIECE_ELEMS, 8 * PIECE_ELEMS))
     assert large <= small + 100_000
     assert large <= TENTH_OF_INPUTS_BYTES
+
+
+@pytest.fixture(autouse=True)
+def small_dumps_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of dumps of these tests no copies are made to look at other layouts, as of those of 2^22."""
+    monkeypatch.setattr(layouts, "_MOST_ELEMS", PIECE_ELEMS)
 
 
 @pytest.mark.parametrize("standard", ["bits", "community"])
