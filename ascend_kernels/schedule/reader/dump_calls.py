@@ -54,7 +54,7 @@ def base_of(offset: Sequence[tuple[int, Any]]) -> int:
 
 
 def calls_before(calls: Sequence[Mapping[str, Any]]) -> list[set[int]]:
-    """The places of the calls that make what each call reads."""
+    """The places of the calls whose results each call reads."""
     makers: dict[int, list[int]] = {}
     for place, call in enumerate(calls):
         for magic in call["ooperands"]:

@@ -38,7 +38,7 @@ def timeline_beside(
 
 
 def comparison_report(schedule: Schedule, compared: TimelineComparison, path: Path) -> Report:
-    """Each task or operation with its cycles there and here, and in words what differs."""
+    """Each task or operation with its cycles there and here, and its differences in words."""
     timeline = compared.timeline
     kind = "operation" if timeline.operations else "task"
     count = len(compared.operations or compared.tasks)
