@@ -208,6 +208,14 @@ def _three_off(a: Any, b: Any) -> Any:
     return (exact.view(codes) + 3 * is_far.astype(codes)).view(a.dtype)
 
 
+def _as_numpy(terms: Any) -> Any:
+    return np.sum(terms, axis=1)
+
+
+def _of_size(a: Any) -> Any:
+    return np.sqrt(np.abs(a))
+
+
 def _less(**figures: float) -> Callable[[], Any]:
     return lambda: StandIn(costs=DEFAULT_COST_SET.replaced("planted", **figures))
 
@@ -309,15 +317,15 @@ def mocks() -> tuple[Mock, ...]:
             cast=_flaw(flawed.flaky(), plants.quiet_nan),
         ),
         *(
-            Mock(name=f"{name}: {fact}", outcome=outcome, check=_planted(name, run), facts={fact})
-            for name, run, fact, outcome in (
-                ("vadd", truncated, "vadd", "followed"),
-                ("vmul", flushed, "subnormals in arithmetic", "followed"),
-                ("vexp", three_off, "vexp", "followed"),
-                ("vdiv", _three_off, "vdiv", "followed"),
-                ("vcadd", halves, "order of vcadd", "followed"),
-                ("vcadd", lambda x: np.sum(x, axis=1), "order of vcadd", "followed"),
-                ("vsqrt", lambda x: np.sqrt(np.abs(x)), "special values of arithmetic", "named"),
+            Mock(name=f"{name} {does}", outcome=outcome, check=_planted(name, run), facts={fact})
+            for name, does, run, fact, outcome in (
+                ("vadd", "rounds toward zero", truncated, "vadd", "followed"),
+                ("vmul", "flushes", flushed, "subnormals in arithmetic", "followed"),
+                ("vexp", "is 3 ulp off", three_off, "vexp", "followed"),
+                ("vdiv", "is 3 ulp off", _three_off, "vdiv", "followed"),
+                ("vcadd", "adds halves", halves, "order of vcadd", "followed"),
+                ("vcadd", "adds as numpy", _as_numpy, "order of vcadd", "followed"),
+                ("vsqrt", "has no NaN", _of_size, "special values of arithmetic", "named"),
             )
         ),
         Mock(
