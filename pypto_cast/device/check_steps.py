@@ -17,7 +17,16 @@ from pypto_cast.device.arithmetic_check import (
     facts_of_instruction,
 )
 from pypto_cast.device.behaviour import BEHAVIOURS, CASTS
-from pypto_cast.device.cases import NIBBLES, RANDOM_CODES, SHAPE_FACTS, code_cases, shape_cases
+from pypto_cast.device.cases import (
+    NIBBLES,
+    RANDOM_CODES,
+    ROUTES,
+    SHAPE_FACTS,
+    code_cases,
+    route_cases,
+    route_sources,
+    shape_cases,
+)
 from pypto_cast.device.check import check_casts
 from pypto_cast.device.core_state_check import (
     COPY_TAIL,
@@ -157,6 +166,13 @@ class CheckPlan:
                 return check_casts(device.cast, shape_cases(rule, chip))
 
             yield _step(f"shapes of {rule}", "cast", facts, _SHAPES * RUNS, shapes)
+
+        for src in route_sources():
+
+            def routes(device: CheckedDevice, src: Format = src) -> tuple[DeviceFact, ...]:
+                return check_casts(device.cast, route_cases(src, chip))
+
+            yield _step(f"routes from {src}", "cast", (ROUTES,), _FEW * RUNS, routes)
 
         def control(device: CheckedDevice) -> tuple[DeviceFact, ...]:
             return check_control(device.check, chip)

@@ -30,7 +30,7 @@ from ascend_kernels import npu
 from ascend_kernels.build import BuildError
 from ascend_kernels.program import TileProgram
 from pypto_cast.device.arithmetic_check import ArithmeticCase, arithmetic_cases, check_arithmetic
-from pypto_cast.device.cases import CheckCase
+from pypto_cast.device.cases import ROUTES, CheckCase
 from pypto_cast.device.check import CastOnDevice, check_casts
 from pypto_cast.device.check_run import DeviceGoneError
 from pypto_cast.device.core_state_check import check_control, check_copy_tails
@@ -188,6 +188,7 @@ _STABLE: Final[dict[str, tuple[Plant, Outcome]]] = {
     "four axes": (_shape((4, 4, 6, 32)), "named"),
     "tails": (_shape((13, 23)), "named"),
     "Cast by repeats": (_repeats, "named"),
+    "routes": (plants.other_routes, "named"),
     "shapes of INT4": (_shape((24, 192), f.FP16, f.INT4), "named"),
     "NaN for all": (_all_nan, "named"),
     "quiet NaN and flushed results": (_both(plants.quiet_nan, plants.flushing_results), "followed"),
@@ -399,7 +400,7 @@ def cast_cases() -> tuple[CheckCase, ...]:
     return tuple(
         case
         for case in some_cases()
-        if case.about is None or (case.cast.src, case.cast.dst) in _SHAPED
+        if case.about in (None, ROUTES) or (case.cast.src, case.cast.dst) in _SHAPED
     )
 
 

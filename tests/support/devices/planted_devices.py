@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ascend_kernels.instances import is_row
 from ascend_kernels.program import TileProgram
 from pypto_cast.device.cases import CheckCase, cast_cases
 from pypto_cast.device.check import CastOnDevice, check_casts
@@ -69,13 +70,14 @@ _PAIR_OF: dict[Plant, Pair] = {}
 """The only casts that a plant deviates in."""
 
 
-def of_cast(src: Format, dst: Format) -> Callable[[Plant], Plant]:
-    """Has a plant deviate in the casts of one pair alone."""
+def of_cast(src: Format, dst: Format, *, in_routes: bool = False) -> Callable[[Plant], Plant]:
+    """Has a plant deviate in the casts of one pair alone, or in its routes alone."""
 
     def limited(plant: Plant) -> Plant:
         @functools.wraps(plant)
         def of_pair(program: TileProgram, values: Values, codes: Codes) -> Codes:
-            return plant(program, values, codes) if is_cast(program, src, dst) else codes
+            is_here = is_cast(program, src, dst, in_routes=in_routes)
+            return plant(program, values, codes) if is_here else codes
 
         _PAIR_OF[of_pair] = src, dst
         return of_pair
@@ -100,9 +102,9 @@ def _checked(plant: Plant | None, pair: Pair) -> Mapping[str, DeviceFact]:
     return {fact.name: fact for fact in check_casts(planted(plant), cases)}
 
 
-def is_cast(program: TileProgram, src: Format, dst: Format) -> bool:
+def is_cast(program: TileProgram, src: Format, dst: Format, *, in_routes: bool = False) -> bool:
     rule = program.resolution.rule
-    return rule.src is src and rule.dst is dst
+    return rule.src is src and rule.dst is dst and is_row(program.resolution) is not in_routes
 
 
 @of_cast(f.FP32, f.FP16)
@@ -233,4 +235,11 @@ def short_rows(program: TileProgram, values: Values, codes: Codes) -> Codes:
 def small_ub(program: TileProgram, values: Values, codes: Codes) -> Codes:
     if program.plan.tile_shape[-1] > 15680:
         codes[-1] ^= 1
+    return codes
+
+
+@of_cast(f.FP32, f.INT16, in_routes=True)
+def other_routes(program: TileProgram, values: Values, codes: Codes) -> Codes:
+    """Of all routes, and of no cast alone."""
+    codes[values == 0] ^= 1
     return codes
