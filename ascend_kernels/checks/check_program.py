@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -28,6 +29,13 @@ CHECKED_FAMILY: Final = A2_A3
 BINARY: Final = ("vadd", "vsub", "vmul", "vdiv")
 UNARY: Final = ("vsqrt", "vexp", "vln", "vrsqrt")
 SUM: Final = "vcadd"
+SORTS: Final[Mapping[str, tuple[str, tuple[int, ...]]]] = {
+    "sort": ("NoMerge", (32, 32, 32, 32)),
+    "merge": ("EqualLists", (32, 32, 32, 32)),
+    "merge_unequal": ("UnequalLists", (32, 8, 24, 16)),
+}
+"""Of a kernel that sorts four lists of 32 scores: the name of the merge in C++, and the lengths of
+the lists in its results."""
 RESULT_BYTES: Final = 32
 """Bytes that each core writes of a number."""
 REPEAT_BYTES: Final = 256
@@ -67,6 +75,11 @@ def _table() -> dict[str, str]:
     found = {
         arithmetic_name(name, fmt): f"Arithmetic<{name[:2].upper()}{name[2:]}, {CPP_TYPES[fmt]}>"
         for name in (*BINARY, *UNARY, SUM)
+        for fmt in (FP32, FP16)
+    }
+    found |= {
+        arithmetic_name(name, fmt): f"Sorting<{CPP_TYPES[fmt]}, {lists}>"
+        for name, (lists, _) in SORTS.items()
         for fmt in (FP32, FP16)
     }
     found |= {"ctrl_read": "Control<false>", "ctrl_set": "Control<true>"}

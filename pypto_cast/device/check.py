@@ -25,6 +25,7 @@ from pypto_cast.device.core_state_check import (
 from pypto_cast.device.cycles_check import CYCLE_FACTS, assumed_cycles
 from pypto_cast.device.facts import Agreement, DeviceFact, Part, Tally
 from pypto_cast.device.repetition import Layout, Places, observe
+from pypto_cast.device.sort_check import SORT_FACTS
 from simulator.machine.execute import execute
 from simulator.numbers import float_environment
 from simulator.numbers.convert import values_of
@@ -41,7 +42,7 @@ _ASSUMED: Final = {
 }
 FACTS: Final[Mapping[Part, Mapping[str, str]]] = {
     "cast": {**_ASSUMED, **CTRL_FACTS, COPY_TAIL: COPY_TAIL_ASSUMED},
-    "arithmetic": {name: assumed_arithmetic(name) for name in ARITHMETIC_FACTS},
+    "arithmetic": {name: assumed_arithmetic(name) for name in ARITHMETIC_FACTS} | SORT_FACTS,
     "cycles": {name: assumed_cycles(name) for name in CYCLE_FACTS},
 }
 """Every fact that a part is about, and its assumed value."""

@@ -37,8 +37,9 @@ from pypto_cast.device.core_state_check import (
 from pypto_cast.device.cycles_check import CYCLE_FACTS, check_cycles
 from pypto_cast.device.facts import PARTS, DeviceFact, Part
 from pypto_cast.device.on_npu import CheckedDevice
+from pypto_cast.device.sort_check import SORT_FACTS, check_sorts
 from pypto_cast.report.report import Column, Report, Table, plain
-from simulator.numbers.formats import INT4, Format
+from simulator.numbers.formats import INT4, FloatFormat, Format
 from tiling.chips import CHIPS, Chip
 
 RUNS: Final = 5
@@ -199,6 +200,11 @@ class CheckPlan:
                 count = self._results(fmt) if name in UNARY else self.random_codes * RUNS
                 facts = facts_of_instruction(name)
                 yield _step(f"{name} in {fmt}", "arithmetic", facts, count, run)
+
+            def sorts(device: CheckedDevice, fmt: FloatFormat = fmt) -> tuple[DeviceFact, ...]:
+                return check_sorts(device.check, fmt, chip)
+
+            yield _step(f"sorts in {fmt}", "arithmetic", tuple(SORT_FACTS), _FEW, sorts)
 
     def _results(self, src: Format) -> int:
         """Results of all runs of a source's codes."""

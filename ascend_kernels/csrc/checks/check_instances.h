@@ -39,6 +39,12 @@ static_assert(sizeof(CheckTilingData) == 40);
     X(vrsqrt_fp16, Arithmetic<VRsqrt, half>) \
     X(vcadd_fp32, Arithmetic<VCadd, float>) \
     X(vcadd_fp16, Arithmetic<VCadd, half>) \
+    X(sort_fp32, Sorting<float, NoMerge>) \
+    X(sort_fp16, Sorting<half, NoMerge>) \
+    X(merge_fp32, Sorting<float, EqualLists>) \
+    X(merge_fp16, Sorting<half, EqualLists>) \
+    X(merge_unequal_fp32, Sorting<float, UnequalLists>) \
+    X(merge_unequal_fp16, Sorting<half, UnequalLists>) \
     X(ctrl_read, Control<false>) \
     X(ctrl_set, Control<true>) \
     X(copy_tail, CopyTail) \

@@ -105,6 +105,89 @@ struct Arithmetic {
     }
 };
 
+// --- Sorts -----------------------------------------------------------------------------------
+
+// The lengths of four lists that are merged.
+struct NoMerge {
+    static constexpr uint16_t lengths[4] = {0, 0, 0, 0};
+};
+struct EqualLists {
+    static constexpr uint16_t lengths[4] = {32, 32, 32, 32};
+};
+struct UnequalLists {
+    static constexpr uint16_t lengths[4] = {32, 8, 24, 16};
+};
+
+// A pass has four lists of 32 scores, then their indices: each list sorted, then the beginnings of
+// all merged, as long as Lists says. Scores with their indices take 8 B each.
+template <class T, class Lists>
+struct Sorting {
+    static constexpr uint32_t lists = 4;
+    static constexpr uint32_t count = 32 * lists;
+    static constexpr uint32_t pair_bytes = 8;
+    static constexpr bool merges = Lists::lengths[0] != 0;
+
+    static __aicore__ inline void Run(GM_ADDR x, GM_ADDR y, const CheckTilingData& tiling) {
+        AscendC::TPipe pipe;
+        AscendC::TQue<AscendC::TPosition::VECIN, 1> in;
+        AscendC::TQue<AscendC::TPosition::VECOUT, 1> out;
+        AscendC::TBuf<AscendC::TPosition::VECCALC> work;
+        constexpr uint32_t source_bytes = count * (sizeof(T) + sizeof(uint32_t));
+        constexpr uint32_t target_bytes = count * pair_bytes;
+        pipe.InitBuffer(in, 1, source_bytes);
+        pipe.InitBuffer(out, 1, target_bytes);
+        pipe.InitBuffer(work, target_bytes);
+        AscendC::GlobalTensor<uint8_t> operands;
+        AscendC::GlobalTensor<uint8_t> results;
+        const uint64_t passes = tiling.passes;
+        operands.SetGlobalBuffer(reinterpret_cast<__gm__ uint8_t*>(x), passes * source_bytes);
+        results.SetGlobalBuffer(reinterpret_cast<__gm__ uint8_t*>(y), passes * target_bytes);
+        const uint32_t cores = static_cast<uint32_t>(AscendC::GetBlockNum());
+        for (uint64_t pass = AscendC::GetBlockIdx(); pass < passes; pass += cores) {
+            AscendC::LocalTensor<uint8_t> source = in.template AllocTensor<uint8_t>();
+            AscendC::DataCopyExtParams read(1, source_bytes, 0, 0, 0);
+            AscendC::DataCopyPadExtParams<uint8_t> no_padding;
+            AscendC::DataCopyPad(source, operands[pass * source_bytes], read, no_padding);
+            in.EnQue(source);
+            source = in.template DeQue<uint8_t>();
+            AscendC::LocalTensor<uint8_t> target = out.template AllocTensor<uint8_t>();
+            const auto scores = source.template ReinterpretCast<T>();
+            const auto indices =
+                source[count * sizeof(T)].template ReinterpretCast<uint32_t>();
+            const auto found = target.template ReinterpretCast<T>();
+            const auto sorted = work.template Get<T>();
+            AscendC::Sort32<T>(merges ? sorted : found, scores, indices, lists);
+            uint32_t made = count;
+            if constexpr (merges) {
+                AscendC::PipeBarrier<PIPE_V>();
+                constexpr uint32_t apart = 32 * pair_bytes / sizeof(T);
+                AscendC::MrgSortSrcList<T> all;
+                all.src1 = sorted;
+                all.src2 = sorted[apart];
+                all.src3 = sorted[2 * apart];
+                all.src4 = sorted[3 * apart];
+                AscendC::MrgSort4Info info;
+                info.elementLengths[0] = Lists::lengths[0];
+                info.elementLengths[1] = Lists::lengths[1];
+                info.elementLengths[2] = Lists::lengths[2];
+                info.elementLengths[3] = Lists::lengths[3];
+                made = Lists::lengths[0] + Lists::lengths[1] + Lists::lengths[2] +
+                       Lists::lengths[3];
+                info.ifExhaustedSuspension = false;
+                info.validBit = 0b1111;
+                info.repeatTimes = 1;
+                AscendC::MrgSort<T>(found, all, info);
+            }
+            in.FreeTensor(source);
+            out.EnQue(target);
+            target = out.template DeQue<uint8_t>();
+            AscendC::DataCopyExtParams write(1, made * pair_bytes, 0, 0, 0);
+            AscendC::DataCopyPad(results[pass * target_bytes], target, write);
+            out.FreeTensor(target);
+        }
+    }
+};
+
 // --- A number of each core -------------------------------------------------------------------
 
 // Writes 64 bits of this core, with what the scalar pipe finds in UB.

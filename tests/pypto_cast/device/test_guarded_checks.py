@@ -7,7 +7,7 @@ import pytest
 from support.devices.guarded_checks import UbWork, run_guarded
 from support.programs.twin_programs import needs_twin
 
-from ascend_kernels.checks.check_program import CHECK_KERNELS, RESULT_BYTES, CheckProgram
+from ascend_kernels.checks.check_program import CHECK_KERNELS, RESULT_BYTES, SORTS, CheckProgram
 from simulator.machine.isa import HardEvent, Pipe, SetFlag, WaitFlag
 from simulator.machine.pipes import COPY_COMPLETIONS, CopyCompletion, Fault, Scheduler
 from tiling.chips import DEFAULT_CHIP
@@ -30,6 +30,9 @@ def program_of(kernel: str, times: int = 3) -> CheckProgram:
         tiling, result_bytes = {"ctrl_float": 0, "ctrl_cast": 1}, CORES * RESULT_BYTES
     elif kernel == "copy_tail":
         tiling, x_bytes, result_bytes = {"block_bytes": 7}, 96, CORES * 64
+    elif kernel.startswith(tuple(SORTS)):
+        width = 2 if kernel.endswith("fp16") else 4
+        x_bytes, result_bytes = 2 * CORES * 128 * (width + 4), 2 * CORES * 1024
     elif kernel.startswith("vcadd"):
         tiling |= {"pass_elems": 256, "result_elems": 8}
         x_bytes, result_bytes = 2 * CORES * 1024, 2 * CORES * 32

@@ -24,7 +24,16 @@ from support.devices import flawed_devices as flawed
 from support.devices import planted_devices as plants
 from support.devices.checked_devices import FEW_STEPS, SmallPlan, check_of, stand_in, write
 from support.devices.planted_devices import DESCRIPTION, Plant, is_cast, planted, some_cases
-from support.devices.planted_instructions import StandIn, flushed, halves, three_off, truncated
+from support.devices.planted_instructions import (
+    StandIn,
+    flushed,
+    halves,
+    last_first,
+    later_lists_first,
+    lost_score,
+    three_off,
+    truncated,
+)
 
 from ascend_kernels import npu
 from ascend_kernels.build import BuildError
@@ -36,10 +45,17 @@ from pypto_cast.device.check_run import DeviceGoneError
 from pypto_cast.device.core_state_check import check_control, check_copy_tails
 from pypto_cast.device.cycles_check import CASTS as CAST_CYCLES
 from pypto_cast.device.cycles_check import CLOCK, COPIES, SYNCHRONIZATION, check_cycles
-from pypto_cast.device.device_model import DeviceModel, model_from
+from pypto_cast.device.device_model import (
+    MERGE_ORDER,
+    SORT_ORDER,
+    SORTED_SCORES,
+    DeviceModel,
+    model_from,
+)
 from pypto_cast.device.device_process import DeviceProcess
 from pypto_cast.device.facts import Agreement, DeviceFact, DeviceFacts, read_facts
 from pypto_cast.device.on_npu import CheckedDevice
+from pypto_cast.device.sort_check import check_sorts
 from simulator.machine.execute import execute
 from simulator.numbers import formats as f
 from simulator.numbers.convert import values_of
@@ -217,6 +233,10 @@ def _of_size(a: Any) -> Any:
     return np.sqrt(np.abs(a))
 
 
+def _sorting(sorts: Callable[..., Any]) -> Callable[[], Any]:
+    return lambda: StandIn(sorts=sorts)
+
+
 def _less(**figures: float) -> Callable[[], Any]:
     return lambda: StandIn(costs=DEFAULT_COST_SET.replaced("planted", **figures))
 
@@ -327,6 +347,14 @@ def mocks() -> tuple[Mock, ...]:
                 ("vcadd", "adds halves", halves, "order of vcadd", "followed"),
                 ("vcadd", "adds as numpy", _as_numpy, "order of vcadd", "followed"),
                 ("vsqrt", "has no NaN", _of_size, "special values of arithmetic", "named"),
+            )
+        ),
+        *(
+            Mock(name=name, outcome=outcome, check=_sorting(run), facts={fact})
+            for name, run, fact, outcome in (
+                ("sorts take the last equal", last_first, SORT_ORDER, "followed"),
+                ("merges take the last list", later_lists_first, MERGE_ORDER, "followed"),
+                ("sorts lose a score", lost_score, SORTED_SCORES, "named"),
             )
         ),
         Mock(
@@ -440,6 +468,7 @@ def _measured(mock: Mock) -> tuple[DeviceFact, ...]:
     clock = device if hasattr(device, "now") else StandIn()
     facts = [*check_control(device, DEFAULT_CHIP), check_copy_tails(device, DEFAULT_CHIP)]
     facts += check_arithmetic(device, operand_cases(), DEFAULT_CHIP)
+    facts += check_sorts(device, f.FP32, DEFAULT_CHIP)
     names = [CLOCK, CAST_CYCLES, COPIES, SYNCHRONIZATION]
     if clock is not device:
         names.remove(CLOCK)
