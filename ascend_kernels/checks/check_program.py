@@ -29,6 +29,8 @@ CHECKED_FAMILY: Final = A2_A3
 BINARY: Final = ("vadd", "vsub", "vmul", "vdiv")
 UNARY: Final = ("vsqrt", "vexp", "vln", "vrsqrt")
 SUM: Final = "vcadd"
+WIDENED: Final = {f"autocast_{name}": name for name in ("vadd", "vmul", "vexp", "vrsqrt")}
+"""Instructions of FP32 on widened FP16, and their names without it."""
 SORTS: Final[Mapping[str, tuple[str, tuple[int, ...]]]] = {
     "sort": ("NoMerge", (32, 32, 32, 32)),
     "merge": ("EqualLists", (32, 32, 32, 32)),
@@ -41,7 +43,7 @@ RESULT_BYTES: Final = 32
 REPEAT_BYTES: Final = 256
 
 _FIELDS: Final = (
-    ("passes", "parts of the operands"),
+    ("passes", "parts of the operands; copies that a sweep makes"),
     ("pass_elems", "elements of one operand, or of a Cast"),
     ("result_elems", "results of a pass"),
     ("times", "how often the action between two looks at the clock is done"),
@@ -83,9 +85,15 @@ def _table() -> dict[str, str]:
         for fmt in (FP32, FP16)
     }
     found |= {"ctrl_read": "Control<false>", "ctrl_set": "Control<true>"}
+    found |= {
+        arithmetic_name(name, FP16): f"Arithmetic<Widened<{wide[:2].upper()}{wide[2:]}>, half>"
+        for name, wide in WIDENED.items()
+    }
     found["copy_tail"] = "CopyTail"
     found |= {f"clock_{name.lower()}": f"Clock<{name}>" for name in ("Nothing", "Barrier", "Flag")}
     found |= {"clock_read": "Clock<Copy<true>>", "clock_write": "Clock<Copy<false>, true>"}
+    found |= {"clock_read_gm": "Clock<Sweep<true>>", "clock_write_gm": "Clock<Sweep<false>, true>"}
+    found["clock_pass"] = "Clock<Pass, true>"
     for rule in MATRIX[CHECKED_FAMILY].values():
         mode = rule.default if rule.instruction_modes != (None,) else None
         for apart in (False, True):

@@ -16,12 +16,19 @@ from ascend_kernels.checks.check_program import (
     REPEAT_BYTES,
     SUM,
     UNARY,
+    WIDENED,
     CheckProgram,
     arithmetic_name,
 )
 from pypto_cast.device.behaviour import Mask
 from pypto_cast.device.cases import RANDOM_CODES, all_codes_of_32_bits
-from pypto_cast.device.device_model import OPERATION_FACTS, SPECIALS, SUBNORMALS, SUM_ORDER
+from pypto_cast.device.device_model import (
+    AUTOCAST,
+    OPERATION_FACTS,
+    SPECIALS,
+    SUBNORMALS,
+    SUM_ORDER,
+)
 from pypto_cast.device.facts import DeviceFact, Tally
 from pypto_cast.device.repetition import Layout, Observation, Places, observe
 from simulator.arithmetic import DEFAULT, EXACT, OPERATIONS, Enclosure, evaluate, reduce
@@ -48,6 +55,8 @@ _WIDE: Final[dict[str, Callable[[Values], Values]]] = {
 }
 """Functions whose exact results float64 holds nearly; the others it rounds correctly."""
 _NEAR: Final = 2.0**-50
+_INFINITY: Final = 0x7F800000
+"""Its code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +84,8 @@ class ArithmeticCase:
 
     @property
     def pass_elems(self) -> int:
-        """Operands that a core takes at once."""
-        return _PASS_BYTES * 8 // self.fmt.bits
+        """Operands that a core takes at once; those that are widened need UB for that."""
+        return _PASS_BYTES * 8 // self.fmt.bits // (4 if self.instruction in WIDENED else 1)
 
     def ordered(self, order: Places) -> ArithmeticCase:
         """The same results in another order."""
@@ -115,6 +124,11 @@ def arithmetic_cases(
         left, right = [one, drawn[0], drawn[0]], [other, drawn[1], near]
         for name in _asked(BINARY, only):
             yield _case(name, fmt, np.concatenate(left), np.concatenate(right))
+        for name in _asked(tuple(WIDENED), only) if fmt is FP16 else ():
+            if WIDENED[name] in UNARY:
+                yield _case(name, fmt, edges, is_whole=True)
+            else:
+                yield _case(name, fmt, np.concatenate(left), np.concatenate(right))
         if not _asked((SUM,), only):
             continue
         lanes = REPEAT_BYTES * 8 // fmt.bits
@@ -129,6 +143,8 @@ def _asked(names: tuple[str, ...], only: str | None) -> tuple[str, ...]:
 
 def facts_of_instruction(name: str) -> tuple[str, ...]:
     """The facts that cases of an instruction tell."""
+    if name in WIDENED:
+        return (AUTOCAST,)
     return (SUM_ORDER,) if name == SUM else (name, SUBNORMALS, SPECIALS)
 
 
@@ -157,6 +173,8 @@ def check_arithmetic(
         seen = observe(run, layout_of, expected.view(case.fmt.code_dtype), is_enough)
         if case.instruction == SUM:
             _judge_sums(case, expected, seen, tallies[SUM_ORDER])
+        elif case.instruction in WIDENED:
+            _judge_widened(case, expected, seen, tallies[AUTOCAST])
         else:
             _judge(case, expected, seen, tallies)
     return tuple(tally.judged() for tally in tallies.values())
@@ -222,10 +240,11 @@ def assumed_arithmetic(name: str) -> str:
         SUBNORMALS: "kept as operands and as results",
         SPECIALS: "as IEEE 754 has them",
         SUM_ORDER: "pairs of neighbours, then pairs of sums",
+        AUTOCAST: "computed in FP32 with its bounds of errors, then rounded to nearest even",
     }[name]
 
 
-ARITHMETIC_FACTS: Final = (*OPERATION_FACTS, SUBNORMALS, SPECIALS, SUM_ORDER)
+ARITHMETIC_FACTS: Final = (*OPERATION_FACTS, SUBNORMALS, SPECIALS, SUM_ORDER, AUTOCAST)
 
 
 def _expected(case: ArithmeticCase) -> Values:
@@ -234,9 +253,50 @@ def _expected(case: ArithmeticCase) -> Values:
         terms = Enclosure(values=case.operands[0].reshape(-1, case.lanes))
         sums = reduce(OPERATIONS["sum"], terms, case.fmt, axis=-1, trust=EXACT)
         return np.ascontiguousarray(sums.values.reshape(-1))
+    if case.instruction in WIDENED:
+        with float_environment.quiet():
+            return _expected(_widened(case)).astype(case.fmt.dtype)
     operands = [Enclosure(values=x) for x in case.operands]
     row = OPERATIONS[OPERATION_FACTS[case.instruction]]
     return evaluate(row, operands, case.fmt, trust=EXACT).values
+
+
+def _widened(case: ArithmeticCase) -> ArithmeticCase:
+    """The instruction of FP32 that a case of AutoCast is made of, on the same numbers."""
+    with float_environment.quiet():
+        operands = tuple(x.astype(FP32.dtype) for x in case.operands)
+    return ArithmeticCase(instruction=WIDENED[case.instruction], fmt=FP32, operands=operands)
+
+
+def _judge_widened(case: ArithmeticCase, expected: Values, seen: Observation, tally: Tally) -> None:
+    """Refuse results beyond those that the ends of FP32's errors round to."""
+    wide = _widened(case)
+    exact = _expected(wide)
+    bound = OPERATIONS[OPERATION_FACTS[wide.instruction]].ulps(FP32, DEFAULT)
+    with float_environment.quiet():
+        ends = [_moved(exact, by * bound).astype(case.fmt.dtype) for by in (-1, 1)]
+        low, high = np.minimum(*ends), np.maximum(*ends)
+        runs = [codes.view(case.fmt.dtype) for codes in seen.distinct]
+        wrong = np.array(
+            [
+                ~((low <= measured) & (measured <= high)) & ~(np.isnan(exact) & np.isnan(measured))
+                for measured in runs
+            ]
+        )
+    distances = wrong.astype(np.int64)
+    example = partial(_example, case, expected, runs, distances)
+    everywhere = np.ones(expected.size, np.bool_)
+    pair = f"{case.instruction} {case.fmt}"
+    tally.add(pair, everywhere, np.logical_or.reduce(wrong), example, seen)
+
+
+def _moved(values: Values, codes: int) -> Values:
+    """Finite numbers so many codes away, at most at infinity."""
+    keys = values.view(np.int32).astype(np.int64)
+    order = np.where(keys < 0, -(keys & 0x7FFFFFFF), keys)
+    moved = np.clip(order + codes, -_INFINITY, _INFINITY)
+    found = np.where(moved < 0, -moved | 1 << 31, moved).astype(np.uint32).view(np.float32)
+    return np.where(np.isfinite(values), found, values)
 
 
 def _judge(

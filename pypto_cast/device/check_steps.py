@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from ascend_kernels.checks.check_program import BINARY, SUM, UNARY
+from ascend_kernels.checks.check_program import BINARY, SUM, UNARY, WIDENED
 from ascend_kernels.matrix import MATRIX, CastRule
 from pypto_cast.device.arithmetic_check import (
     CHECKED_FORMATS,
@@ -39,7 +39,7 @@ from pypto_cast.device.facts import PARTS, DeviceFact, Part
 from pypto_cast.device.on_npu import CheckedDevice
 from pypto_cast.device.sort_check import SORT_FACTS, check_sorts
 from pypto_cast.report.report import Column, Report, Table, plain
-from simulator.numbers.formats import INT4, FloatFormat, Format
+from simulator.numbers.formats import FP16, INT4, FloatFormat, Format
 from tiling.chips import CHIPS, Chip
 
 RUNS: Final = 5
@@ -186,7 +186,7 @@ class CheckPlan:
 
     def _arithmetic(self, chip: Chip) -> Iterator[CheckStep]:
         for fmt in CHECKED_FORMATS:
-            for name in (*UNARY, *BINARY, SUM):
+            for name in (*UNARY, *BINARY, SUM, *(WIDENED if fmt is FP16 else ())):
 
                 def run(
                     device: CheckedDevice, name: str = name, fmt: Format = fmt
@@ -197,7 +197,8 @@ class CheckPlan:
                     own = (case for case in cases if case.fmt is fmt)
                     return check_arithmetic(device.check, own, chip)
 
-                count = self._results(fmt) if name in UNARY else self.random_codes * RUNS
+                is_unary = WIDENED.get(name, name) in UNARY
+                count = self._results(fmt) if is_unary else self.random_codes * RUNS
                 facts = facts_of_instruction(name)
                 yield _step(f"{name} in {fmt}", "arithmetic", facts, count, run)
 

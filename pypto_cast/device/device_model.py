@@ -57,6 +57,7 @@ OPERATION_FACTS: Final = MappingProxyType(
 SUBNORMALS: Final = "subnormals in arithmetic"
 SUM_ORDER: Final = "order of vcadd"
 SPECIALS: Final = "special values of arithmetic"
+AUTOCAST: Final = "FP16 of AutoCast"
 SORTED_SCORES: Final = "sorts and merges"
 SORT_ORDER: Final = "equal elements in a sort"
 MERGE_ORDER: Final = "equal elements in a merge"
@@ -64,7 +65,7 @@ CAST_RESULT_FACTS: Final = (*_PLACES, NIBBLES, *SHAPE_FACTS)
 """The facts that a cast's results rest on."""
 RESULT_FACTS: Final = (
     *(*CAST_RESULT_FACTS, *OPERATION_FACTS, SUBNORMALS, SPECIALS, SUM_ORDER),
-    *(SORTED_SCORES, SORT_ORDER, MERGE_ORDER),
+    *(AUTOCAST, SORTED_SCORES, SORT_ORDER, MERGE_ORDER),
 )
 """The facts that results rest on in which there is arithmetic."""
 ASSUMPTION_FACTS: Final = MappingProxyType(

@@ -92,8 +92,8 @@ constexpr uint32_t kSortBytes = 8;
 
 // vbitsort: each 32 scores in descending order, of equal ones the first of them first.
 template <class T>
-void Sort32(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<uint32_t>& src1,
-            int32_t repeats) {
+void Sort32(const LocalTensor<T>& dst, const LocalTensor<T>& src0,
+            const LocalTensor<uint32_t>& src1, int32_t repeats) {
     using namespace pypto_twin;
     constexpr uint32_t lanes = 32;
     require(0 <= repeats && repeats <= 255, "repeatTime must be 0 to 255, is ", repeats);

@@ -10,7 +10,7 @@ import pytest
 from support.devices.planted_devices import Plant, planted, quiet_nan
 from support.devices.planted_instructions import StandIn, three_off
 
-from ascend_kernels.checks.check_program import CheckProgram
+from ascend_kernels.checks.check_program import WIDENED, CheckProgram
 from ascend_kernels.program import TileProgram
 from pypto_cast.device import arithmetic_check, cases
 from pypto_cast.device.arithmetic_check import SUM, UNARY, arithmetic_cases, check_arithmetic
@@ -67,7 +67,10 @@ def test_an_instruction_takes_them_where_all_are_asked_for(
     once = [(x.instruction, x.fmt) for x in made if x.is_once]
     assert once == few
     assert {x.instruction for x in made if x.fmt is FP32} >= set(UNARY)
-    assert {x.instruction for x in made if x.is_whole and x.fmt is FP16} == set(UNARY)
+    assert {x.instruction for x in made if x.is_whole and x.fmt is FP16} == {
+        *UNARY,
+        *(name for name, wide in WIDENED.items() if wide in UNARY),
+    }
 
 
 @pytest.mark.parametrize("plant", [None, quiet_nan], ids=["as assumed", "quiet NaN"])

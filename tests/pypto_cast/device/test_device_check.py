@@ -141,7 +141,7 @@ def test_the_twin_is_a_device() -> None:
 
 def test_every_fact_has_a_name_of_its_own() -> None:
     names = [name for facts in FACTS.values() for name in facts]
-    assert len(set(names)) == len(names) == 26 + 3 + 14 + 4
+    assert len(set(names)) == len(names) == 26 + 3 + 15 + 7
     facts = [fact for part in FACTS for fact in assumed_facts(part)]
     assert [fact.name for fact in facts] == names
     assert {fact.verdict for fact in facts} == {Agreement.NOT_MEASURED}
@@ -179,7 +179,7 @@ def test_the_command_writes_the_facts(command: Command, tmp_path: Path, install:
     assert set(document["device"]) == set(DeviceDescription.__dataclass_fields__)
     verdicts = {fact["verdict"] for fact in document["facts"]}
     assert verdicts == {"agrees", "not measured"}
-    assert len(document["facts"]) == 47
+    assert len(document["facts"]) == 51
     with pypto.options(facts=output) as context:
         assert context.cost_set.standing.endswith(
             "measured: device-check on Ascend910B3, 2026-01-02"
@@ -238,7 +238,7 @@ with new_file(pathlib.Path({str(output)!r})) as file:
 
 def test_parts_alone(command: Command, install: Install) -> None:
     install("quiet_nan")
-    for part, count in (("arithmetic", 14), ("cycles", 4)):
+    for part, count in (("arithmetic", 15), ("cycles", 7)):
         ran = command("device-check", "--only", part, "--json")
         assert ran.code == 0
         assert len(ran.json["facts"]) == count

@@ -43,9 +43,19 @@ from pypto_cast.device.cases import ROUTES, CheckCase
 from pypto_cast.device.check import CastOnDevice, check_casts
 from pypto_cast.device.check_run import DeviceGoneError
 from pypto_cast.device.core_state_check import check_control, check_copy_tails
+from pypto_cast.device.cycles_check import (
+    CAST_PAIRS,
+    CLOCK,
+    COPIES,
+    CYCLE_FACTS,
+    GM_RATE,
+    LOOP_PASS,
+    SYNCHRONIZATION,
+    check_cycles,
+)
 from pypto_cast.device.cycles_check import CASTS as CAST_CYCLES
-from pypto_cast.device.cycles_check import CLOCK, COPIES, SYNCHRONIZATION, check_cycles
 from pypto_cast.device.device_model import (
+    AUTOCAST,
     MERGE_ORDER,
     SORT_ORDER,
     SORTED_SCORES,
@@ -229,6 +239,12 @@ def _as_numpy(terms: Any) -> Any:
     return np.sum(terms, axis=1)
 
 
+def _twice(a: Any, b: Any) -> Any:
+    exact = a.astype(np.float64) + b.astype(np.float64)
+    coarse = (exact.astype(np.float32).view(np.uint32) & 0xFFFFF000).view(np.float32)
+    return coarse.astype(np.float16)
+
+
 def _of_size(a: Any) -> Any:
     return np.sqrt(np.abs(a))
 
@@ -347,6 +363,7 @@ def mocks() -> tuple[Mock, ...]:
                 ("vcadd", "adds halves", halves, "order of vcadd", "followed"),
                 ("vcadd", "adds as numpy", _as_numpy, "order of vcadd", "followed"),
                 ("vsqrt", "has no NaN", _of_size, "special values of arithmetic", "named"),
+                ("autocast_vadd", "rounds twice", _twice, AUTOCAST, "named"),
             )
         ),
         *(
@@ -397,6 +414,18 @@ def mocks() -> tuple[Mock, ...]:
         Mock(
             name="clock half as fast", outcome="named", check=StandIn, slow_host=0.5, facts={CLOCK}
         ),
+        Mock(
+            name="a slow pair",
+            outcome="named",
+            check=lambda: StandIn(slower={"clock_int64_fp32": 2.0}),
+            facts={CAST_PAIRS},
+        ),
+        Mock(
+            name="slow passes of a loop",
+            outcome="named",
+            check=lambda: StandIn(slower={"clock_pass": 1.4}),
+            facts={LOOP_PASS},
+        ),
         Mock(name="restless clock of copies", outcome="named", check=_restless),
         Mock(name="hangs", outcome="named", lost=_hangs),
         *(
@@ -414,6 +443,7 @@ def mocks() -> tuple[Mock, ...]:
                 ({"cast_cycles_per_repeat": 3.0}, CAST_CYCLES),
                 ({"barrier_cycles": 40.0}, SYNCHRONIZATION),
                 ({"flag_cycles": 60.0}, SYNCHRONIZATION),
+                ({"gm_bytes_per_second": 1.2e12}, GM_RATE),
             )
         ),
     )
@@ -469,7 +499,7 @@ def _measured(mock: Mock) -> tuple[DeviceFact, ...]:
     facts = [*check_control(device, DEFAULT_CHIP), check_copy_tails(device, DEFAULT_CHIP)]
     facts += check_arithmetic(device, operand_cases(), DEFAULT_CHIP)
     facts += check_sorts(device, f.FP32, DEFAULT_CHIP)
-    names = [CLOCK, CAST_CYCLES, COPIES, SYNCHRONIZATION]
+    names = list(CYCLE_FACTS)
     if clock is not device:
         names.remove(CLOCK)
     facts += check_cycles(device, DEFAULT_CHIP, names, lambda: clock.now() / mock.slow_host)

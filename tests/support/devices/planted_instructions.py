@@ -72,6 +72,12 @@ INSTRUCTIONS: dict[str, Compute] = {
     "vrsqrt": lambda a: (1 / np.sqrt(a.astype(np.float64))).astype(a.dtype),
     "vcadd": tree,
 }
+for each in ("vadd", "vmul", "vexp", "vrsqrt"):
+
+    def widened(*operands: Any, compute: Compute = INSTRUCTIONS[each]) -> Any:
+        return compute(*(x.astype(np.float32) for x in operands)).astype(np.float16)
+
+    INSTRUCTIONS[f"autocast_{each}"] = widened
 
 
 LISTS = {"sort": (32,) * 4, "merge": (32,) * 4, "merge_unequal": (32, 8, 24, 16)}
@@ -204,6 +210,15 @@ class StandIn:
             each = costs.write_startup_cycles + size / costs.write_bytes_per_cycle
         elif kernel == "nothing":
             each = 0.0
+        elif kernel in ("read_gm", "write_gm"):
+            total = size * tiling["passes"] * program.cores
+            each = total / costs.gm_bytes_per_second * DEFAULT_CHIP.clock_hz
+        elif kernel == "pass":
+            elems = tiling["pass_elems"]
+            read = costs.read_startup_cycles + 4 * elems / costs.read_bytes_per_cycle
+            write = costs.write_startup_cycles + 2 * elems / costs.write_bytes_per_cycle
+            cast = costs.vector_startup_cycles + costs.cast_cycles_per_repeat * elems / 64
+            each = max(read, write) + cast + 8 * costs.flag_cycles
         else:
             widths = [int(width) for width in re.findall(r"(?:fp|bf|uint|int)(\d+)", kernel)]
             repeats = tiling["pass_elems"] * max(*widths, 16) / 2048
