@@ -36,6 +36,7 @@ from ascend_kernels.schedule import cycle_table
 from ascend_kernels.schedule.parts import Leaf
 from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError
 from ascend_kernels.schedule.reader.dump_files import DumpError
+from ascend_kernels.schedule.reader.timeline_files import TIMELINES
 from ascend_kernels.schedule.schedule import RELEASE, Schedule
 from ascend_kernels.schedule.simulated_cycles import Forms, forms_of, leaf_cycles, measured_size
 from ascend_kernels.schedule.task_times import schedule_cycles
@@ -44,8 +45,6 @@ from benchmarks.planned_schedules import COMPILE_SECONDS, LIST, listed, planned_
 from benchmarks.upstream_kernels import DTYPES, Written, written
 from pypto_cast.upstream.wheel_compile import WheelError, compile_kernel
 
-_FOLDER: Final = "CostModelSimulationOutput"
-_TIMELINES: Final = (f"{_FOLDER}/_simulate.swim.json", f"{_FOLDER}/_simulate.pipe.swim.json")
 _OPERATION: Final = re.compile(r"\d+ (\w+) (.*?) ?TO (.*)")
 _TENSOR: Final = re.compile(r"(UB|DDR)_\[[\d,-]*\]\[([\d,]*)\]-\d+-\d+ (\d+)B")
 _FLOATS: Final = ("float32", "float16", "bfloat16")
@@ -195,7 +194,7 @@ def simulated(group: str, kernel: Written, dumps: Path, python: str) -> Simulate
                 *(file, kernel.name, kernel.tensors, dump),
                 python=python,
                 seconds=COMPILE_SECONDS,
-                more_files=_TIMELINES,
+                more_files=TIMELINES,
             )
         except WheelError as error:
             refused.write_text(str(error), encoding="utf-8")
@@ -203,7 +202,7 @@ def simulated(group: str, kernel: Written, dumps: Path, python: str) -> Simulate
         return refused.read_text(encoding="utf-8")
     try:
         leaves = pypto.read_schedule(dump).leaves
-        cores, pipes = (json.loads((dump / each).read_text("utf-8")) for each in _TIMELINES)
+        cores, pipes = (json.loads((dump / each).read_text("utf-8")) for each in TIMELINES[:2])
     except (DumpError, FileNotFoundError) as error:
         return str(error)
     tasks = [each for core in cores if core["coreType"] == "AIV" for each in core["tasks"]]

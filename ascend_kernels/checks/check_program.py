@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -28,12 +29,21 @@ CHECKED_FAMILY: Final = A2_A3
 BINARY: Final = ("vadd", "vsub", "vmul", "vdiv")
 UNARY: Final = ("vsqrt", "vexp", "vln", "vrsqrt")
 SUM: Final = "vcadd"
+WIDENED: Final = {f"autocast_{name}": name for name in ("vadd", "vmul", "vexp", "vrsqrt")}
+"""Instructions of FP32 on widened FP16, and their names without it."""
+SORTS: Final[Mapping[str, tuple[str, tuple[int, ...]]]] = {
+    "sort": ("NoMerge", (32, 32, 32, 32)),
+    "merge": ("EqualLists", (32, 32, 32, 32)),
+    "merge_unequal": ("UnequalLists", (32, 8, 24, 16)),
+}
+"""Of a kernel that sorts four lists of 32 scores: the name of the merge in C++, and the lengths of
+the lists in its results."""
 RESULT_BYTES: Final = 32
 """Bytes that each core writes of a number."""
 REPEAT_BYTES: Final = 256
 
 _FIELDS: Final = (
-    ("passes", "parts of the operands"),
+    ("passes", "parts of the operands; copies that a sweep makes"),
     ("pass_elems", "elements of one operand, or of a Cast"),
     ("result_elems", "results of a pass"),
     ("times", "how often the action between two looks at the clock is done"),
@@ -69,10 +79,21 @@ def _table() -> dict[str, str]:
         for name in (*BINARY, *UNARY, SUM)
         for fmt in (FP32, FP16)
     }
+    found |= {
+        arithmetic_name(name, fmt): f"Sorting<{CPP_TYPES[fmt]}, {lists}>"
+        for name, (lists, _) in SORTS.items()
+        for fmt in (FP32, FP16)
+    }
     found |= {"ctrl_read": "Control<false>", "ctrl_set": "Control<true>"}
+    found |= {
+        arithmetic_name(name, FP16): f"Arithmetic<Widened<{wide[:2].upper()}{wide[2:]}>, half>"
+        for name, wide in WIDENED.items()
+    }
     found["copy_tail"] = "CopyTail"
     found |= {f"clock_{name.lower()}": f"Clock<{name}>" for name in ("Nothing", "Barrier", "Flag")}
     found |= {"clock_read": "Clock<Copy<true>>", "clock_write": "Clock<Copy<false>, true>"}
+    found |= {"clock_read_gm": "Clock<Sweep<true>>", "clock_write_gm": "Clock<Sweep<false>, true>"}
+    found["clock_pass"] = "Clock<Pass, true>"
     for rule in MATRIX[CHECKED_FAMILY].values():
         mode = rule.default if rule.instruction_modes != (None,) else None
         for apart in (False, True):

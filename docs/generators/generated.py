@@ -8,6 +8,7 @@ from typing import Final
 from docs.generators import (
     api_pages,
     command_page,
+    device_tables,
     fidelity_tables,
     lint_tables,
     name_pages,
@@ -26,6 +27,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
 """Pages by their path in docs/."""
 
 TABLES: Final[Mapping[str, Callable[[], str]]] = {
+    **device_tables.TABLES,
     **fidelity_tables.TABLES,
     **lint_tables.TABLES,
     **operation_tables.TABLES,

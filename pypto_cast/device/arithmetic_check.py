@@ -16,12 +16,19 @@ from ascend_kernels.checks.check_program import (
     REPEAT_BYTES,
     SUM,
     UNARY,
+    WIDENED,
     CheckProgram,
     arithmetic_name,
 )
 from pypto_cast.device.behaviour import Mask
 from pypto_cast.device.cases import RANDOM_CODES, all_codes_of_32_bits
-from pypto_cast.device.device_model import OPERATION_FACTS, SPECIALS, SUBNORMALS, SUM_ORDER
+from pypto_cast.device.device_model import (
+    AUTOCAST,
+    OPERATION_FACTS,
+    SPECIALS,
+    SUBNORMALS,
+    SUM_ORDER,
+)
 from pypto_cast.device.facts import DeviceFact, Tally
 from pypto_cast.device.repetition import Layout, Observation, Places, observe
 from simulator.arithmetic import DEFAULT, EXACT, OPERATIONS, Enclosure, evaluate, reduce
@@ -48,6 +55,8 @@ _WIDE: Final[dict[str, Callable[[Values], Values]]] = {
 }
 """Functions whose exact results float64 holds nearly; the others it rounds correctly."""
 _NEAR: Final = 2.0**-50
+_INFINITY: Final = 0x7F800000
+"""Its code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +68,14 @@ class ArithmeticCase:
         fmt: of operands and results.
         operands: each 1-D, as long as the others.
         is_whole: together with others of its instruction and format these are all operands.
+        is_once: it runs once where all its results are as assumed.
     """
 
     instruction: str
     fmt: FloatFormat
     operands: tuple[Values, ...]
     is_whole: bool = False
+    is_once: bool = False
 
     @property
     def lanes(self) -> int:
@@ -73,8 +84,8 @@ class ArithmeticCase:
 
     @property
     def pass_elems(self) -> int:
-        """Operands that a core takes at once."""
-        return _PASS_BYTES * 8 // self.fmt.bits
+        """Operands that a core takes at once; those that are widened need UB for that."""
+        return _PASS_BYTES * 8 // self.fmt.bits // (4 if self.instruction in WIDENED else 1)
 
     def ordered(self, order: Places) -> ArithmeticCase:
         """The same results in another order."""
@@ -90,7 +101,7 @@ class ArithmeticCase:
 def arithmetic_cases(
     *, exhaustive: bool = False, random_codes: int = RANDOM_CODES, only: str | None = None
 ) -> Iterator[ArithmeticCase]:
-    """Boundaries and random operands; of one operand in FP16, or exhaustively, all there are.
+    """Boundaries and random operands; of one operand in FP16, or exhaustively once, all there are.
 
     The operands of an instruction are the same, whether it is asked for alone or with the others.
     """
@@ -100,12 +111,12 @@ def arithmetic_cases(
         words = random.bytes(2 * random_codes * fmt.code_dtype.itemsize)
         drawn = np.frombuffer(words, fmt.code_dtype).reshape(2, -1)
         for name in _asked(UNARY, only):
-            if fmt.bits == 32 and exhaustive:
-                for codes in all_codes_of_32_bits():
-                    yield _case(name, fmt, codes, is_whole=True)
-                continue
             codes = edges if fmt.bits == 16 else np.concatenate([edges, drawn[0]])
             yield _case(name, fmt, codes, is_whole=fmt.bits == 16)
+            if fmt.bits == 32 and exhaustive:
+                for codes in all_codes_of_32_bits():
+                    found = _case(name, fmt, codes, is_whole=True)
+                    yield dataclasses.replace(found, is_once=True)
         sparse = edges[:: max(1, edges.size // 600)]
         few = np.concatenate([_special_codes(fmt), sparse])
         one, other = (x.reshape(-1) for x in np.meshgrid(few, few))
@@ -113,6 +124,11 @@ def arithmetic_cases(
         left, right = [one, drawn[0], drawn[0]], [other, drawn[1], near]
         for name in _asked(BINARY, only):
             yield _case(name, fmt, np.concatenate(left), np.concatenate(right))
+        for name in _asked(tuple(WIDENED), only) if fmt is FP16 else ():
+            if WIDENED[name] in UNARY:
+                yield _case(name, fmt, edges, is_whole=True)
+            else:
+                yield _case(name, fmt, np.concatenate(left), np.concatenate(right))
         if not _asked((SUM,), only):
             continue
         lanes = REPEAT_BYTES * 8 // fmt.bits
@@ -127,6 +143,8 @@ def _asked(names: tuple[str, ...], only: str | None) -> tuple[str, ...]:
 
 def facts_of_instruction(name: str) -> tuple[str, ...]:
     """The facts that cases of an instruction tell."""
+    if name in WIDENED:
+        return (AUTOCAST,)
     return (SUM_ORDER,) if name == SUM else (name, SUBNORMALS, SPECIALS)
 
 
@@ -150,9 +168,13 @@ def check_arithmetic(
     for case in cases:
         expected = _expected(case)
         run = partial(_codes, device, case, chip)
-        seen = observe(run, case.layout(chip), expected.view(case.fmt.code_dtype))
+        is_enough = partial(_is_as_assumed, case, expected)
+        layout_of = partial(case.layout, chip)
+        seen = observe(run, layout_of, expected.view(case.fmt.code_dtype), is_enough)
         if case.instruction == SUM:
             _judge_sums(case, expected, seen, tallies[SUM_ORDER])
+        elif case.instruction in WIDENED:
+            _judge_widened(case, expected, seen, tallies[AUTOCAST])
         else:
             _judge(case, expected, seen, tallies)
     return tuple(tally.judged() for tally in tallies.values())
@@ -218,10 +240,11 @@ def assumed_arithmetic(name: str) -> str:
         SUBNORMALS: "kept as operands and as results",
         SPECIALS: "as IEEE 754 has them",
         SUM_ORDER: "pairs of neighbours, then pairs of sums",
+        AUTOCAST: "computed in FP32 with its bounds of errors, then rounded to nearest even",
     }[name]
 
 
-ARITHMETIC_FACTS: Final = (*OPERATION_FACTS, SUBNORMALS, SPECIALS, SUM_ORDER)
+ARITHMETIC_FACTS: Final = (*OPERATION_FACTS, SUBNORMALS, SPECIALS, SUM_ORDER, AUTOCAST)
 
 
 def _expected(case: ArithmeticCase) -> Values:
@@ -230,30 +253,59 @@ def _expected(case: ArithmeticCase) -> Values:
         terms = Enclosure(values=case.operands[0].reshape(-1, case.lanes))
         sums = reduce(OPERATIONS["sum"], terms, case.fmt, axis=-1, trust=EXACT)
         return np.ascontiguousarray(sums.values.reshape(-1))
+    if case.instruction in WIDENED:
+        with float_environment.quiet():
+            return _expected(_widened(case)).astype(case.fmt.dtype)
     operands = [Enclosure(values=x) for x in case.operands]
     row = OPERATIONS[OPERATION_FACTS[case.instruction]]
     return evaluate(row, operands, case.fmt, trust=EXACT).values
 
 
+def _widened(case: ArithmeticCase) -> ArithmeticCase:
+    """The instruction of FP32 that a case of AutoCast is made of, on the same numbers."""
+    with float_environment.quiet():
+        operands = tuple(x.astype(FP32.dtype) for x in case.operands)
+    return ArithmeticCase(instruction=WIDENED[case.instruction], fmt=FP32, operands=operands)
+
+
+def _judge_widened(case: ArithmeticCase, expected: Values, seen: Observation, tally: Tally) -> None:
+    """Refuse results beyond those that the ends of FP32's errors round to."""
+    wide = _widened(case)
+    exact = _expected(wide)
+    bound = OPERATIONS[OPERATION_FACTS[wide.instruction]].ulps(FP32, DEFAULT)
+    with float_environment.quiet():
+        ends = [_moved(exact, by * bound).astype(case.fmt.dtype) for by in (-1, 1)]
+        low, high = np.minimum(*ends), np.maximum(*ends)
+        runs = [codes.view(case.fmt.dtype) for codes in seen.distinct]
+        wrong = np.array(
+            [
+                ~((low <= measured) & (measured <= high)) & ~(np.isnan(exact) & np.isnan(measured))
+                for measured in runs
+            ]
+        )
+    distances = wrong.astype(np.int64)
+    example = partial(_example, case, expected, runs, distances)
+    everywhere = np.ones(expected.size, np.bool_)
+    pair = f"{case.instruction} {case.fmt}"
+    tally.add(pair, everywhere, np.logical_or.reduce(wrong), example, seen)
+
+
+def _moved(values: Values, codes: int) -> Values:
+    """Finite numbers so many codes away, at most at infinity."""
+    keys = values.view(np.int32).astype(np.int64)
+    order = np.where(keys < 0, -(keys & 0x7FFFFFFF), keys)
+    moved = np.clip(order + codes, -_INFINITY, _INFINITY)
+    found = np.where(moved < 0, -moved | 1 << 31, moved).astype(np.uint32).view(np.float32)
+    return np.where(np.isfinite(values), found, values)
+
+
 def _judge(
     case: ArithmeticCase, expected: Values, seen: Observation, tallies: dict[str, _UlpTally]
 ) -> None:
-    row = OPERATIONS[OPERATION_FACTS[case.instruction]]
     runs = [codes.view(case.fmt.dtype) for codes in seen.distinct]
     distances = np.array([_distance(case, expected, measured) for measured in runs])
     distance = distances.max(axis=0)
-    bound = row.ulps(case.fmt, DEFAULT)
-    is_special = np.isnan(expected)
-    is_tiny = _is_subnormal(expected, case.fmt)
-    for x in case.operands:
-        is_special |= ~np.isfinite(x) | (x == 0)
-        is_tiny |= _is_subnormal(x, case.fmt)
-    is_tiny &= ~is_special
-    for name, here, limit in (
-        (SPECIALS, is_special, 0),
-        (SUBNORMALS, is_tiny, max(bound, 1)),  # one code is a matter of rounding
-        (case.instruction, ~is_special & ~is_tiny, bound),
-    ):
+    for name, here, limit in _limits(case, expected):
         tally = tallies[name]
         example = partial(_example, case, expected, runs, distances)
         tally.add(f"{case.instruction} {case.fmt}", here, distance > limit, example, seen)
@@ -262,6 +314,29 @@ def _judge(
             most = int(distance[here].max(initial=0))
             tally.ulps[fmt] = max(tally.ulps.get(fmt, 0), most)
             tally.is_whole[fmt] = case.is_whole
+
+
+def _limits(case: ArithmeticCase, expected: Values) -> Iterator[tuple[str, Mask, int]]:
+    """The facts that results are about, which of them, and the codes that they may be off."""
+    bound = OPERATIONS[OPERATION_FACTS[case.instruction]].ulps(case.fmt, DEFAULT)
+    is_special = np.isnan(expected)
+    is_tiny = _is_subnormal(expected, case.fmt)
+    for x in case.operands:
+        is_special |= ~np.isfinite(x) | (x == 0)
+        is_tiny |= _is_subnormal(x, case.fmt)
+    is_tiny &= ~is_special
+    yield SPECIALS, is_special, 0
+    yield SUBNORMALS, is_tiny, max(bound, 1)  # one code is a matter of rounding
+    yield case.instruction, ~is_special & ~is_tiny, bound
+
+
+def _is_as_assumed(case: ArithmeticCase, expected: Values, codes: Codes) -> bool:
+    """True of a case that runs once, and whose results are all within their bounds."""
+    if not case.is_once:
+        return False
+    distance = _distance(case, expected, codes.view(case.fmt.dtype))
+    limits = _limits(case, expected)
+    return not any((here & (distance > limit)).any() for _, here, limit in limits)
 
 
 def _distance(case: ArithmeticCase, expected: Values, measured: Values) -> npt.NDArray[np.int64]:

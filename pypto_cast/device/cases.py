@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 
 from ascend_kernels.matrix import MATRIX, CastControls, CastRule, Resolution, resolve
 from ascend_kernels.program import TileProgram, lower
+from ascend_kernels.routing.chain_ranking import chain_of_text
+from ascend_kernels.routing.chains import FAMILY, route_program
+from ascend_kernels.routing.verdict_table import recorded_rows
 from ascend_kernels.vector_work import element_bits
 from pypto_cast.device.behaviour import CASTS, CheckedCast
 from simulator.numbers.convert import codes_of
-from simulator.numbers.formats import FP32, INT32, INT64, Codes, Format
+from simulator.numbers.formats import FORMATS, FP32, INT4, INT32, INT64, Codes, Format
 from simulator.numbers.rounding import boundary_codes
 from tiling.chips import Chip
 from tiling.grid import Shape
@@ -53,6 +58,10 @@ SHAPE_FACTS: Final[Mapping[str, str]] = {
     REPEATS: "rows that lie differently far apart on both sides give the same codes",
 }
 """The facts that shapes are about, and the assumption of each."""
+ROUTES: Final = "routes"
+ROUTES_ASSUMED: Final = "a chain of casts gives the codes of its casts one after another"
+_ROUTE_CODES: Final = 4096
+"""Of each route, at most; one of two rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,11 +72,17 @@ class CheckCase:
         program: the cast.
         codes: its input, 1-D.
         about: the fact that its differences tell of; None: by element, as behaviour.py has it.
+        is_once: it runs once where all its results are as assumed.
+        parts: of a route, its casts alone.
+        name: in tables.
     """
 
     program: TileProgram
     codes: Codes
     about: str | None = None
+    is_once: bool = False
+    parts: tuple[CheckedCast, ...] = ()
+    name: str = ""
 
     @property
     def cast(self) -> CheckedCast:
@@ -75,34 +90,43 @@ class CheckCase:
         program = self.program
         return CheckedCast(resolution=program.resolution, inf_nan_mode=program.inf_nan_mode)
 
-    @property
-    def plain(self) -> CheckCase:
-        """The same codes along one axis: a difference that is there too is none of the shape."""
-        return _plain(self.cast, self.codes, self.program.chip)
+    def alone(self, run: Callable[[CheckCase], Codes]) -> Codes:
+        """The results by the casts alone, along one axis: what differs there too is not `about`."""
+        codes = self.codes
+        for cast in self.parts or (self.cast,):
+            codes = run(_plain(cast, codes, self.program.chip))
+        return codes
+
+    def __str__(self) -> str:
+        return self.name or str(self.cast)
 
 
 def cast_cases(
     chip: Chip, *, exhaustive: bool = False, random_codes: int = RANDOM_CODES
 ) -> Iterator[CheckCase]:
-    """Every pair, mode, saturation and overflow mode, then shapes that end within a block.
+    """Every pair, mode, saturation and overflow mode, then shapes of each pair, then routes.
 
     Args:
         chip: the device's.
-        exhaustive: all codes of 32-bit sources, instead of boundaries and random codes.
+        exhaustive: all codes of 32-bit sources once, beside boundaries and random codes.
         random_codes: how many of them.
     """
     for cast in CASTS.values():
         yield from code_cases(cast, chip, exhaustive=exhaustive, random_codes=random_codes)
     for rule in MATRIX[chip.isa].values():
         yield from shape_cases(rule, chip)
+    for src in route_sources():
+        yield from route_cases(src, chip)
 
 
 def code_cases(
     cast: CheckedCast, chip: Chip, *, exhaustive: bool, random_codes: int = RANDOM_CODES
 ) -> Iterator[CheckCase]:
     """The codes of a cast, in launches of one axis; arguments as of `cast_cases`."""
-    for codes in _pieces(cast.src, exhaustive, random_codes):
-        yield _plain(cast, codes, chip)
+    yield _plain(cast, _sample(cast.src, random_codes), chip)
+    if exhaustive and cast.src.bits == 32:
+        for codes in all_codes_of_32_bits():
+            yield dataclasses.replace(_plain(cast, codes, chip), is_once=True)
 
 
 def _plain(cast: CheckedCast, codes: Codes, chip: Chip) -> CheckCase:
@@ -115,13 +139,6 @@ def all_codes_of_32_bits() -> Iterator[Codes]:
     """Every code of a format of 32 bits, ascending, in pieces that a launch takes."""
     for first in range(0, 1 << 32, _PIECE):
         yield np.arange(first, first + _PIECE, dtype=np.uint32)
-
-
-def _pieces(src: Format, exhaustive: bool, random_codes: int) -> Iterator[Codes]:
-    if src.bits == 32 and exhaustive:
-        yield from all_codes_of_32_bits()
-    else:
-        yield _sample(src, random_codes)
 
 
 @functools.lru_cache(maxsize=2)
@@ -172,6 +189,54 @@ def _shapes(rule: CastRule, chip: Chip) -> dict[str, list[tuple[Shape, Shape]]]:
         TAILS: [((13, 16 + narrow), (5, 16)), ((7, 5, 32 + narrow), (2, 3, 32))],
         REPEATS: [((2 * tall, 2 * narrow), (tall, narrow))],
     }
+
+
+def route_cases(src: Format, chip: Chip) -> Iterator[CheckCase]:
+    """The best route from a format to each that it leads to by casts alone, with boundaries."""
+    edges = boundary_codes(src)
+    codes = edges[:: -(-edges.size // _ROUTE_CODES)]
+    codes = codes[: codes.size // 4 * 4]
+    for name in _best_routes()[src]:
+        chain = chain_of_text(name)
+        shape = (2, codes.size // 2)
+        yield CheckCase(
+            program=route_program(chain, shape, (1, shape[1]), chip),
+            codes=codes,
+            about=ROUTES,
+            parts=tuple(
+                CheckedCast(
+                    resolution=resolve(FAMILY, cast.rule.src, cast.rule.dst, cast.mode),
+                    inf_nan_mode=True,
+                )
+                for cast in chain.casts
+            ),
+            name=name,
+        )
+
+
+@functools.cache
+def _best_routes() -> Mapping[Format, tuple[str, ...]]:
+    """The routes of two casts and more, of each pair the best of its first mode, by source.
+
+    None passes through INT4, whose elements share bytes.
+    """
+    found: dict[tuple[str, str], str] = {}
+    for (src, dst, _), routes in recorded_rows(FAMILY).items():
+        for each in routes:
+            chain = chain_of_text(each.route)
+            is_of_casts = all(isinstance(cast.rule, CastRule) for cast in chain.casts)
+            formats = {cast.rule.src for cast in chain.casts} | {chain.dst}
+            if is_of_casts and len(chain.casts) > 1 and INT4 not in formats:
+                found.setdefault((src, dst), each.route)
+    by_source: dict[Format, tuple[str, ...]] = {}
+    for (src, _), name in found.items():
+        by_source[FORMATS[src]] = (*by_source.get(FORMATS[src], ()), name)
+    return MappingProxyType(by_source)
+
+
+def route_sources() -> tuple[Format, ...]:
+    """The formats that routes begin with."""
+    return tuple(_best_routes())
 
 
 def _program(

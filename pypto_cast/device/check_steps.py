@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from ascend_kernels.checks.check_program import BINARY, SUM, UNARY
+from ascend_kernels.checks.check_program import BINARY, SUM, UNARY, WIDENED
 from ascend_kernels.matrix import MATRIX, CastRule
 from pypto_cast.device.arithmetic_check import (
     CHECKED_FORMATS,
@@ -17,7 +17,16 @@ from pypto_cast.device.arithmetic_check import (
     facts_of_instruction,
 )
 from pypto_cast.device.behaviour import BEHAVIOURS, CASTS
-from pypto_cast.device.cases import NIBBLES, RANDOM_CODES, SHAPE_FACTS, code_cases, shape_cases
+from pypto_cast.device.cases import (
+    NIBBLES,
+    RANDOM_CODES,
+    ROUTES,
+    SHAPE_FACTS,
+    code_cases,
+    route_cases,
+    route_sources,
+    shape_cases,
+)
 from pypto_cast.device.check import check_casts
 from pypto_cast.device.core_state_check import (
     COPY_TAIL,
@@ -28,13 +37,19 @@ from pypto_cast.device.core_state_check import (
 from pypto_cast.device.cycles_check import CYCLE_FACTS, check_cycles
 from pypto_cast.device.facts import PARTS, DeviceFact, Part
 from pypto_cast.device.on_npu import CheckedDevice
+from pypto_cast.device.sort_check import SORT_FACTS, check_sorts
 from pypto_cast.report.report import Column, Report, Table, plain
-from simulator.numbers.formats import INT4, Format
+from simulator.numbers.formats import FP16, INT4, FloatFormat, Format
 from tiling.chips import CHIPS, Chip
 
 RUNS: Final = 5
-"""Of each case, as `repetition` has them; more where results differ."""
-RESULTS_PER_SECOND: Final = 10_000_000
+"""Of each case, as `repetition` has them; more where results differ. All codes of a 32-bit format
+run once."""
+RESULTS_PER_SECOND: Final[Mapping[Part, int]] = {
+    "cast": 10_000_000,
+    "arithmetic": 4_000_000,
+    "cycles": 10_000_000,
+}
 """Results that a host compares, measured with a stand-in on one core; a device takes longer."""
 _MANY: Final = 1 << 32
 _SHAPES: Final = 500_000
@@ -82,14 +97,20 @@ class CheckPlan:
         found = (*self._casts(CHIPS[chip]), *self._arithmetic(CHIPS[chip]), *_cycles(CHIPS[chip]))
         return tuple(step for step in found if step.part in self.parts)
 
-    def report(self, chip: str, output: Path | None) -> Report:
-        """The plan in words, with the time that a host needs at least."""
-        steps = self.steps(chip)
+    def report(self, chip: str, output: Path | None, done: Collection[str] = ()) -> Report:
+        """The plan in words, with the time that a host needs at least.
+
+        Args:
+            chip: of the device.
+            output: where the facts are to be written.
+            done: steps that an earlier run has measured.
+        """
+        steps = self._left(chip, done)
         rows = []
         for part in self.parts:
             own = [step for step in steps if step.part == part]
             results = sum(step.results for step in own)
-            rows.append((part, len(own), results, _duration(results)))
+            rows.append((part, len(own), results, _duration(own)))
         results = sum(step.results for step in steps)
         return Report(
             kind="device-check-plan",
@@ -111,14 +132,18 @@ class CheckPlan:
                     rows=rows,
                 ),
             ),
-            notes=(self.duration(chip),),
+            notes=(self.duration(chip, done),),
         )
 
-    def duration(self, chip: str) -> str:
-        """The least duration of the check, in words."""
-        results = sum(step.results for step in self.steps(chip))
+    def _left(self, chip: str, done: Collection[str]) -> list[CheckStep]:
+        return [step for step in self.steps(chip) if step.name not in done]
+
+    def duration(self, chip: str, done: Collection[str] = ()) -> str:
+        """The least duration of the check, in words; arguments as of `report`."""
+        steps = self._left(chip, done)
+        results = sum(step.results for step in steps)
         return (
-            f"{results:,} results to compare: the host takes about {_duration(results)} for them, "
+            f"{results:,} results to compare: the host takes about {_duration(steps)} for them, "
             "measured with a stand-in on one core; the device's share is not known"
         )
 
@@ -133,7 +158,7 @@ class CheckPlan:
 
         for name, cast in CASTS.items():
             facts = (*behaviours, *_nibbles(cast.src, cast.dst))
-            results = self._codes(cast.src) * RUNS
+            results = self._results(cast.src)
             yield _step(f"codes of {name}", "cast", facts, results, partial(codes, name))
         for rule in MATRIX[chip.isa].values():
             facts = (*SHAPE_FACTS, *_nibbles(rule.src, rule.dst))
@@ -142,6 +167,13 @@ class CheckPlan:
                 return check_casts(device.cast, shape_cases(rule, chip))
 
             yield _step(f"shapes of {rule}", "cast", facts, _SHAPES * RUNS, shapes)
+
+        for src in route_sources():
+
+            def routes(device: CheckedDevice, src: Format = src) -> tuple[DeviceFact, ...]:
+                return check_casts(device.cast, route_cases(src, chip))
+
+            yield _step(f"routes from {src}", "cast", (ROUTES,), _FEW * RUNS, routes)
 
         def control(device: CheckedDevice) -> tuple[DeviceFact, ...]:
             return check_control(device.check, chip)
@@ -154,7 +186,7 @@ class CheckPlan:
 
     def _arithmetic(self, chip: Chip) -> Iterator[CheckStep]:
         for fmt in CHECKED_FORMATS:
-            for name in (*UNARY, *BINARY, SUM):
+            for name in (*UNARY, *BINARY, SUM, *(WIDENED if fmt is FP16 else ())):
 
                 def run(
                     device: CheckedDevice, name: str = name, fmt: Format = fmt
@@ -165,18 +197,25 @@ class CheckPlan:
                     own = (case for case in cases if case.fmt is fmt)
                     return check_arithmetic(device.check, own, chip)
 
-                count = self._codes(fmt) if name in UNARY else self.random_codes
+                is_unary = WIDENED.get(name, name) in UNARY
+                count = self._results(fmt) if is_unary else self.random_codes * RUNS
                 facts = facts_of_instruction(name)
-                yield _step(f"{name} in {fmt}", "arithmetic", facts, count * RUNS, run)
+                yield _step(f"{name} in {fmt}", "arithmetic", facts, count, run)
 
-    def _codes(self, src: Format) -> int:
+            def sorts(device: CheckedDevice, fmt: FloatFormat = fmt) -> tuple[DeviceFact, ...]:
+                return check_sorts(device.check, fmt, chip)
+
+            yield _step(f"sorts in {fmt}", "arithmetic", tuple(SORT_FACTS), _FEW, sorts)
+
+    def _results(self, src: Format) -> int:
+        """Results of all runs of a source's codes."""
         if src.bits <= 16:
-            return 1 << src.bits
-        return _MANY if self.exhaustive and src.bits == 32 else self.random_codes
+            return RUNS << src.bits
+        return self.random_codes * RUNS + _MANY * (self.exhaustive and src.bits == 32)
 
 
-def _duration(results: int) -> str:
-    seconds = results // RESULTS_PER_SECOND
+def _duration(steps: Iterable[CheckStep]) -> str:
+    seconds = sum(step.results // RESULTS_PER_SECOND[step.part] for step in steps)
     hours, minutes = divmod(round(seconds / 60), 60)
     if hours:
         return f"{hours} h {minutes} min"

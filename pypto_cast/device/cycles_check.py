@@ -2,14 +2,15 @@
 
 The clock ticks at 50 MHz on A2 and A3 (CANN asc-devkit, GetSystemCycle), 37 cycles of a core, so
 every action is done many times between two looks at it. Copies go over the same bytes again and
-again: what is measured is L2, not the memory behind it.
+again: what is measured is L2. The memory behind it has a fact of its own: all cores go once over
+more bytes than L2 has.
 """
 
 from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -26,6 +27,7 @@ from pypto_cast.device.arithmetic_check import CheckOnDevice
 from pypto_cast.device.device_model import CLOCK
 from pypto_cast.device.facts import DeviceFact, Tally
 from pypto_cast.device.repetition import Stability, core_words
+from simulator.numbers.formats import FP16, FP32
 from tiling.chips import A2_A3, Chip
 from tiling.cost import COST_SETS, STARTUP_RULE
 
@@ -36,7 +38,15 @@ COPY_BYTES: Final = tuple(32 << n for n in range(13))
 COPY_BLOCKS: Final = (1, 4, 16, 64)
 TIMES: Final = 200
 CASTS: Final = "cycles of Cast"
+CAST_PAIRS: Final = "cycles of Cast by pair"
 COPIES: Final = "cycles of copies"
+GM_RATE: Final = "bandwidth of GM"
+LOOP_PASS: Final = "cycles of a loop's pass"
+SWEEP_BYTES: Final = 1 << 29
+"""Of GM, twice and more what L2 has: 192 MB on A2."""
+SWEEP_COPY_BYTES: Final = 1 << 16
+PASS_ELEMS: Final = (1024, 4096, 16384)
+"""Of FP32, cast in a pass of a loop."""
 SYNCHRONIZATION: Final = "cycles of a barrier, a flag, an empty pass"
 CLOCK_ASSUMED: Final = "50 MHz by the host's clock, and as fast on every core"
 CLOCK_TIMES: Final = 20_000_000
@@ -56,8 +66,15 @@ _FIGURES: Final = {
         "write_bytes_per_cycle",
     ),
     SYNCHRONIZATION: ("barrier_cycles", "flag_cycles"),
+    GM_RATE: ("gm_bytes_per_second",),
 }
-CYCLE_FACTS: Final = (CLOCK, *_FIGURES)
+_WORDS: Final = {
+    CLOCK: CLOCK_ASSUMED,
+    CAST_PAIRS: "as many a repeat as the others have",
+    LOOP_PASS: "those of its Cast and of the longer of its copies",
+}
+"""The assumptions that are no figures of the cost sets."""
+CYCLE_FACTS: Final = (CLOCK, *_FIGURES, CAST_PAIRS, LOOP_PASS)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -78,15 +95,25 @@ class _Clock:
     looks: int = 0
     varying: dict[str, str] = field(default_factory=dict)
 
-    def cycles(self, kernel: str, *, cores: int = 1, size_bytes: int = 0, **tiling: int) -> float:
+    def cycles(
+        self,
+        kernel: str,
+        *,
+        cores: int = 1,
+        size_bytes: int = 0,
+        times: int = TIMES,
+        **tiling: int,
+    ) -> float:
         """Cycles of one action, on the slowest core, as a median of three looks.
 
         Args:
             kernel: of the action.
             cores: that do it at once.
-            size_bytes: what each copies.
+            size_bytes: GM of each.
+            times: how often it is done between two looks at the clock.
             tiling: what the kernel is told.
         """
+        tiling["times"] = times
         looks = [
             int(self.ticks(kernel, cores=cores, size_bytes=size_bytes, **tiling).max())
             for _ in range(_LOOKS)
@@ -94,16 +121,17 @@ class _Clock:
         self.looks += _LOOKS
         if max(looks) > min(looks) * _NOISE + 2:
             self.varying[kernel] = f"{Stability.UNSTABLE.value}: {min(looks)} to {max(looks)} ticks"
-        return statistics.median(looks) * self.chip.clock_hz / TICKS_PER_SECOND / TIMES
+        return statistics.median(looks) * self.chip.clock_hz / TICKS_PER_SECOND / times
 
     def ticks(
         self, kernel: str, *, cores: int = 1, size_bytes: int = 0, **tiling: int
     ) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
         """Ticks of each core for all its actions, of one look; arguments as of `cycles`."""
-        writes = kernel == "clock_write"
+        writes = kernel.startswith(("clock_write", "clock_pass"))
+        reads = not kernel.startswith("clock_write")
         program = CheckProgram(
             kernel=kernel,
-            x=np.zeros(max(1, 0 if writes else size_bytes * cores), np.uint8),
+            x=np.zeros(max(1, size_bytes * cores * reads), np.uint8),
             result_bytes=cores * (RESULT_BYTES + (size_bytes if writes else 0)),
             cores=cores,
             tiling={"times": TIMES, "ub_bytes": RESULT_BYTES, **tiling},
@@ -135,15 +163,15 @@ def check_cycles(
     found = []
     for name in facts:
         clock.looks, clock.varying = 0, {}
-        if name == CLOCK:
-            found.append(_check_clock(clock))
+        if name in _CHECKS:
+            found.append(_CHECKS[name](clock, empty))
             continue
         figures, words = _MEASURES[name](clock, empty, barrier)
         found.append(_fact(name, clock, figures, words))
     return tuple(found)
 
 
-def _check_clock(clock: _Clock) -> DeviceFact:
+def _check_clock(clock: _Clock, _: float) -> DeviceFact:
     """Compare the device's clock with the host's, and the clocks of all cores with each other."""
     tally = Tally(name=CLOCK, assumed=CLOCK_ASSUMED)
     rates = []
@@ -185,14 +213,70 @@ def _casts(clock: _Clock, empty: float, barrier: float) -> tuple[Sequence[float]
     startups = [max(0.0, apart[0] - empty - barrier) for _, apart in fits.values()]
     startup = statistics.median(startups)
     in_stream = statistics.median(max(0.0, stream[0] - empty) for stream, _ in fits.values())
-    slopes = {rule: stream[1] for rule, (stream, _) in fits.items()}
+    slope = statistics.median(stream[1] for stream, _ in fits.values())
+    return (startup, slope, float(in_stream <= startup / 2)), ""
+
+
+def _check_pairs(clock: _Clock, _: float) -> DeviceFact:
+    """Compare the cycles of a repeat of each pair with those of most pairs."""
+    slopes = {rule: _cast_fit(clock, rule, apart=False)[1] for rule in MATRIX[A2_A3].values()}
     slope = statistics.median(slopes.values())
-    others = [
-        f"{rule}: {each:.2f} a repeat"
-        for rule, each in slopes.items()
-        if not slope / _SLACK <= each <= slope * _SLACK
-    ]
-    return (startup, slope, float(in_stream <= startup / 2)), ", ".join(others)
+    tally = Tally(name=CAST_PAIRS, assumed=_WORDS[CAST_PAIRS])
+    tally.varying.update(clock.varying)
+    for rule, each in slopes.items():
+        differs = np.array([not slope / _SLACK <= each <= slope * _SLACK])
+        words = f"{rule}: {each:.3g} a repeat, most pairs {slope:.3g}"
+        tally.add(str(rule), np.ones(1, np.bool_), differs, _said(words))
+    return tally.fact(f"{min(slopes.values()):.3g} to {max(slopes.values()):.3g} a repeat")
+
+
+def _check_pass(clock: _Clock, empty: float) -> DeviceFact:
+    """Compare passes of a loop with the Cast and the copies that they are made of, measured too."""
+    rule = MATRIX[A2_A3][FP32, FP16]
+    tally = Tally(name=LOOP_PASS, assumed=_WORDS[LOOP_PASS])
+    flags = 2 * max(0.0, clock.cycles("clock_flag") - empty)  # a flag each way, twice
+    for elems in PASS_ELEMS:
+        ub = {"pass_elems": elems, "half_bytes": 4 * elems, "ub_bytes": 6 * elems}
+        taken = clock.cycles("clock_pass", size_bytes=4 * elems, **ub) - empty
+        cast = clock.cycles(cast_clock_name(rule, apart=True), **ub) - empty
+        copies = [
+            clock.cycles(kernel, size_bytes=n, blocks=1, block_bytes=n, ub_bytes=n) - empty
+            for kernel, n in (("clock_read", 4 * elems), ("clock_write", 2 * elems))
+        ]
+        least = cast + max(copies)
+        differs = np.array([not least / _SLACK <= taken <= (least + flags) * _SLACK])
+        words = f"{elems} elements: {taken:.4g}, its parts {least:.4g}"
+        tally.add(f"{elems} elements", np.ones(1, np.bool_), differs, _said(words))
+    tally.varying.update(clock.varying)
+    return tally.fact()
+
+
+def _said(words: str) -> Callable[[int], str]:
+    return lambda _: words
+
+
+def _bandwidth(clock: _Clock, empty: float, barrier: float) -> tuple[Sequence[float], str]:
+    """Bytes a second of GM, by all cores at once; the words have reading and writing apart."""
+    cores, size = clock.chip.vector_cores, SWEEP_COPY_BYTES
+    passes = SWEEP_BYTES // (cores * size)
+    rates = []
+    for kernel in ("clock_read_gm", "clock_write_gm"):
+        taken = clock.cycles(
+            kernel,
+            cores=cores,
+            size_bytes=passes * size,
+            times=1,
+            passes=passes,
+            blocks=1,
+            block_bytes=size,
+            ub_bytes=size,
+        )
+        rates.append(cores * passes * size * clock.chip.clock_hz / max(taken - empty, 1.0))
+    words = ", ".join(
+        f"{rate / 1e12:.2f} TB/s {how}"
+        for rate, how in zip(rates, ("read", "written"), strict=True)
+    )
+    return (statistics.fmean(rates),), words
 
 
 def _cast_fit(clock: _Clock, rule: CastRule, *, apart: bool) -> tuple[float, float]:
@@ -244,7 +328,18 @@ def _line(x: Sequence[int], y: Sequence[float]) -> tuple[float, float]:
     return float(intercept), float(slope)
 
 
-_MEASURES: Final = {SYNCHRONIZATION: _synchronization, CASTS: _casts, COPIES: _copies}
+_MEASURES: Final = {
+    SYNCHRONIZATION: _synchronization,
+    CASTS: _casts,
+    COPIES: _copies,
+    GM_RATE: _bandwidth,
+}
+_CHECKS: Final[Mapping[str, Callable[[_Clock, float], DeviceFact]]] = {
+    CLOCK: _check_clock,
+    CAST_PAIRS: _check_pairs,
+    LOOP_PASS: _check_pass,
+}
+"""Facts without figures of a cost set."""
 
 
 def _fact(name: str, clock: _Clock, figures: Iterable[float], words: str) -> DeviceFact:
@@ -270,8 +365,8 @@ def _is_assumed(figure: str, value: float) -> bool:
 
 def assumed_cycles(name: str) -> str:
     """The figures of the cost sets, from the least to the greatest."""
-    if name == CLOCK:
-        return CLOCK_ASSUMED
+    if name in _WORDS:
+        return _WORDS[name]
     return ", ".join(
         f"{figure} {least:g} to {most:g}"
         for figure in _FIGURES[name]

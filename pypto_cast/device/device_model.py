@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from simulator.arithmetic.trust import (
     ASSUME_ODD_UNDERFLOW,
     ASSUME_RNE,
     ASSUME_SIGN_OF_ZERO,
+    ASSUME_STABLE_SORT,
     ASSUME_SUM_ORDER,
     DEFAULT,
     Trust,
@@ -55,15 +57,23 @@ OPERATION_FACTS: Final = MappingProxyType(
 SUBNORMALS: Final = "subnormals in arithmetic"
 SUM_ORDER: Final = "order of vcadd"
 SPECIALS: Final = "special values of arithmetic"
+AUTOCAST: Final = "FP16 of AutoCast"
+SORTED_SCORES: Final = "sorts and merges"
+SORT_ORDER: Final = "equal elements in a sort"
+MERGE_ORDER: Final = "equal elements in a merge"
 CAST_RESULT_FACTS: Final = (*_PLACES, NIBBLES, *SHAPE_FACTS)
 """The facts that a cast's results rest on."""
-RESULT_FACTS: Final = (*CAST_RESULT_FACTS, *OPERATION_FACTS, SUBNORMALS, SPECIALS, SUM_ORDER)
+RESULT_FACTS: Final = (
+    *(*CAST_RESULT_FACTS, *OPERATION_FACTS, SUBNORMALS, SPECIALS, SUM_ORDER),
+    *(AUTOCAST, SORTED_SCORES, SORT_ORDER, MERGE_ORDER),
+)
 """The facts that results rest on in which there is arithmetic."""
 ASSUMPTION_FACTS: Final = MappingProxyType(
     {
         ASSUME_RNE: ("vadd", "vsub", "vmul"),
         ASSUME_GRADUAL_UNDERFLOW: (SUBNORMALS,),
         ASSUME_SUM_ORDER: (SUM_ORDER,),
+        ASSUME_STABLE_SORT: (SORT_ORDER, MERGE_ORDER),
     }
 )
 """The facts that an assumption stands and falls with."""
@@ -135,8 +145,8 @@ class DeviceModel:
             verdicts = {self._verdict(name) for name in names}
             if Agreement.DIFFERS in verdicts:
                 assumed.discard(assumption)
-            elif verdicts == {Agreement.AGREES}:
-                assumed.add(assumption)
+            elif verdicts == {Agreement.AGREES} and assumption is not ASSUME_STABLE_SORT:
+                assumed.add(assumption)  # that one is about argmax too, which no fact tells
         for assumption, names in CAST_FACTS.items():
             unfollowed = any(each.startswith(f"{n}: ") for n in names for each in self.unfollowed)
             if unfollowed:
@@ -221,10 +231,12 @@ def _known_codes(fact: DeviceFact, name: str) -> dict[str, int] | None:
 def _unfollowed(fact: DeviceFact, facts: DeviceFacts) -> Iterator[str]:
     """The pairs of a fact about something else than codes that are not followed.
 
-    Bounds of errors and figures are followed; an order of sums and subnormal numbers are, as they
-    are not assumed any more. What the device does not repeat is not followed.
+    Bounds of errors and figures are followed; an order of sums, of equal elements, and subnormal
+    numbers are, as they are not assumed any more. What the device does not repeat is not followed.
     """
-    if fact.name in (SUBNORMALS, SUM_ORDER):
+    if fact.name in itertools.chain.from_iterable(ASSUMPTION_FACTS.values()) and (
+        fact.name not in OPERATION_FACTS
+    ):
         return
     pairs = {*fact.by_pair, *fact.varying}
     if fact.name in OPERATION_FACTS or (fact.figures and _clock_holds(facts)):

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 struct CheckTilingData {
-    uint32_t passes;  // parts of the operands
+    uint32_t passes;  // parts of the operands; copies that a sweep makes
     uint32_t pass_elems;  // elements of one operand, or of a Cast
     uint32_t result_elems;  // results of a pass
     uint32_t times;  // how often the action between two looks at the clock is done
@@ -39,14 +39,27 @@ static_assert(sizeof(CheckTilingData) == 40);
     X(vrsqrt_fp16, Arithmetic<VRsqrt, half>) \
     X(vcadd_fp32, Arithmetic<VCadd, float>) \
     X(vcadd_fp16, Arithmetic<VCadd, half>) \
+    X(sort_fp32, Sorting<float, NoMerge>) \
+    X(sort_fp16, Sorting<half, NoMerge>) \
+    X(merge_fp32, Sorting<float, EqualLists>) \
+    X(merge_fp16, Sorting<half, EqualLists>) \
+    X(merge_unequal_fp32, Sorting<float, UnequalLists>) \
+    X(merge_unequal_fp16, Sorting<half, UnequalLists>) \
     X(ctrl_read, Control<false>) \
     X(ctrl_set, Control<true>) \
+    X(autocast_vadd_fp16, Arithmetic<Widened<VAdd>, half>) \
+    X(autocast_vmul_fp16, Arithmetic<Widened<VMul>, half>) \
+    X(autocast_vexp_fp16, Arithmetic<Widened<VExp>, half>) \
+    X(autocast_vrsqrt_fp16, Arithmetic<Widened<VRsqrt>, half>) \
     X(copy_tail, CopyTail) \
     X(clock_nothing, Clock<Nothing>) \
     X(clock_barrier, Clock<Barrier>) \
     X(clock_flag, Clock<Flag>) \
     X(clock_read, Clock<Copy<true>>) \
     X(clock_write, Clock<Copy<false>, true>) \
+    X(clock_read_gm, Clock<Sweep<true>>) \
+    X(clock_write_gm, Clock<Sweep<false>, true>) \
+    X(clock_pass, Clock<Pass, true>) \
     X(clock_fp32_fp16, Clock<CastOf<float, half, AscendC::RoundMode::CAST_RINT, false>>) \
     X(clock_fp32_fp16_apart, Clock<CastOf<float, half, AscendC::RoundMode::CAST_RINT, true>>) \
     X(clock_fp32_bf16, Clock<CastOf<float, bfloat16_t, AscendC::RoundMode::CAST_RINT, false>>) \

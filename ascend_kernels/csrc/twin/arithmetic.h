@@ -3,7 +3,10 @@
 #ifndef PYPTO_TWIN_ARITHMETIC_H
 #define PYPTO_TWIN_ARITHMETIC_H
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <vector>
 
 namespace pypto_twin {
 
@@ -82,6 +85,77 @@ void WholeReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, int32_
     vector_core().record(Op::UB_WORK, dst.offset(), sizeof(T) * static_cast<uint64_t>(repeats),
                          src.offset(), uint64_t{256} * repeats);
     for (int32_t i = 0; i < repeats; ++i) store(to[i], tree_sum(from + i * lanes, lanes));
+}
+
+// Scores with their indices, 8 B each: what sorts write, and merges read.
+constexpr uint32_t kSortBytes = 8;
+
+// vbitsort: each 32 scores in descending order, of equal ones the first of them first.
+template <class T>
+void Sort32(const LocalTensor<T>& dst, const LocalTensor<T>& src0,
+            const LocalTensor<uint32_t>& src1, int32_t repeats) {
+    using namespace pypto_twin;
+    constexpr uint32_t lanes = 32;
+    require(0 <= repeats && repeats <= 255, "repeatTime must be 0 to 255, is ", repeats);
+    const uint64_t count = uint64_t{lanes} * static_cast<uint32_t>(repeats);
+    uint8_t* to = dst.claim(count * kSortBytes);
+    const T* scores = reinterpret_cast<const T*>(src0.claim(count * sizeof(T)));
+    const auto* indices = reinterpret_cast<const uint32_t*>(src1.claim(count * sizeof(uint32_t)));
+    vector_core().record(Op::UB_WORK, dst.offset(), count * kSortBytes, src0.offset(),
+                         count * sizeof(T), src1.offset(), count * sizeof(uint32_t));
+    std::memset(to, 0, count * kSortBytes);
+    for (uint64_t first = 0; first < count; first += lanes) {
+        uint32_t order[lanes];
+        std::iota(order, order + lanes, 0);
+        std::stable_sort(order, order + lanes, [&](uint32_t a, uint32_t b) {
+            return number(scores[first + a]) > number(scores[first + b]);
+        });
+        for (const uint32_t each : order) {
+            std::memcpy(to, &scores[first + each], sizeof(T));
+            std::memcpy(to + sizeof(uint32_t), &indices[first + each], sizeof(uint32_t));
+            to += kSortBytes;
+        }
+    }
+}
+
+template <class T>
+struct MrgSortSrcList {
+    LocalTensor<T> src1, src2, src3, src4;
+};
+
+struct MrgSort4Info {
+    uint16_t elementLengths[4];
+    bool ifExhaustedSuspension;
+    uint16_t validBit;
+    uint8_t repeatTimes;
+};
+
+// vmrgsort4: four sorted lists as one, of equal scores those of the first list first.
+template <class T>
+void MrgSort(const LocalTensor<T>& dst, const MrgSortSrcList<T>& lists, const MrgSort4Info& info) {
+    using namespace pypto_twin;
+    require(!info.ifExhaustedSuspension && info.validBit == 0b1111 && info.repeatTimes == 1,
+            "the twin merges four whole lists, once");
+    const LocalTensor<T> sources[] = {lists.src1, lists.src2, lists.src3, lists.src4};
+    std::vector<const uint8_t*> entries;
+    uint32_t end = 0;
+    for (int list = 0; list < 4; ++list) {
+        const uint64_t size_bytes = uint64_t{kSortBytes} * info.elementLengths[list];
+        const uint8_t* from = sources[list].claim(size_bytes);
+        for (uint64_t at = 0; at < size_bytes; at += kSortBytes) entries.push_back(from + at);
+        end = std::max(end, sources[list].offset() + static_cast<uint32_t>(size_bytes));
+    }
+    const uint64_t size_bytes = kSortBytes * entries.size();
+    uint8_t* to = dst.claim(size_bytes);
+    vector_core().record(Op::UB_WORK, dst.offset(), size_bytes, sources[0].offset(),
+                         end - sources[0].offset());
+    std::stable_sort(entries.begin(), entries.end(), [](const uint8_t* a, const uint8_t* b) {
+        return number(*reinterpret_cast<const T*>(a)) > number(*reinterpret_cast<const T*>(b));
+    });
+    for (const uint8_t* each : entries) {
+        std::memcpy(to, each, kSortBytes);
+        to += kSortBytes;
+    }
 }
 
 // The twin's clock shows how often it was asked.

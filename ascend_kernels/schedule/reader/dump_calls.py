@@ -53,6 +53,18 @@ def base_of(offset: Sequence[tuple[int, Any]]) -> int:
     raise ValueError("a copy whose offset names no tensor of the task")
 
 
+def calls_before(calls: Sequence[Mapping[str, Any]]) -> list[set[int]]:
+    """The places of the calls whose results each call reads."""
+    makers: dict[int, list[int]] = {}
+    for place, call in enumerate(calls):
+        for magic in call["ooperands"]:
+            makers.setdefault(magic, []).append(place)
+    return [
+        {maker for magic in call["ioperands"] for maker in makers.get(magic, ())} - {place}
+        for place, call in enumerate(calls)
+    ]
+
+
 def in_order(before: Sequence[set[int]]) -> list[int]:
     """An order in which each task comes after those before it, else as listed."""
     left = [set(each) for each in before]

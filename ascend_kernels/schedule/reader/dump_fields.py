@@ -31,7 +31,7 @@ FUNCTION: Final[Mapping[str, Any]] = {
 }
 ROOT: Final[Mapping[str, Any]] = {
     **FUNCTION,
-    "operations": [_OPERATION | {"attr": [object]}],
+    "operations": [_OPERATION | {"attr": [object], "opmagic?": int}],
 }
 LEAF: Final[Mapping[str, Any]] = {
     **FUNCTION,

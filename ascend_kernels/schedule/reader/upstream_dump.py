@@ -35,6 +35,7 @@ from ascend_kernels.schedule.reader.dump_calls import (
     argument_list,
     base_of,
     callee_of,
+    calls_before,
     in_order,
     item_of,
     operands_of,
@@ -93,17 +94,32 @@ def read_dump(
     Raises:
         DumpError: no dump, several kernels and no name, or a file that is not as it should be.
     """
-    flows = sorted(folder.glob("**/kernel_aicpu/controlFlow_*.cpp"))
     texts = Texts()
     stopped = {each.parent for each in folder.glob(f"**/{LAST_PASS}/After_*_LEAF_*.json")}
-    if not flows and len(stopped) == 1:
+    if len(stopped) == 1 and not _flows(folder):
         reader = _Reader(stopped.pop().parent, formats, texts)
         return reader.leaves_alone(release, kernel or folder.name)
+    path, name = flow_of_kernel(folder, kernel, texts, has_leaves=bool(stopped))
+    return _Reader(path.parent.parent, formats, texts).schedule(path, release, name)
+
+
+def _flows(folder: Path) -> list[Path]:
+    return sorted(folder.glob("**/kernel_aicpu/controlFlow_*.cpp"))
+
+
+def flow_of_kernel(
+    folder: Path, kernel: str | None, texts: Texts, *, has_leaves: bool = False
+) -> tuple[Path, str]:
+    """The control flow of a kernel in a folder of dumps, and the kernel's name.
+
+    Raises:
+        DumpError: as of `read_dump`.
+    """
     found: dict[str, list[Path]] = {}
-    for path in flows:
+    for path in _flows(folder):
         with FileOf(path):
             found.setdefault(kernel_name(texts.read(path)), []).append(path)
-    if not found and stopped:
+    if not found and has_leaves:
         raise DumpError(f"{folder}: leaves of several dumps without a control flow")
     if not found:
         raise DumpError(f"{folder}: no dump of upstream's compiler is there")
@@ -115,8 +131,7 @@ def read_dump(
     (paths,) = found.values() if kernel is None else (found[kernel],)
     if len(paths) > 1:
         raise DumpError(f"{folder}: kernel {kernel or names} is there {len(paths)} times")
-    reader = _Reader(paths[0].parent.parent, formats, texts)
-    return reader.schedule(paths[0], release, kernel or names)
+    return paths[0], kernel or names
 
 
 class _Reader:
@@ -344,14 +359,7 @@ class _Root:
             others = {str(each["opcode"]) for each in self._function["operations"]} - {"CALL"}
             raise ValueError(f"a root with operations {', '.join(sorted(others))}, not only CALL")
         aliases = self._aliases(calls, leaves)
-        makers: dict[int, list[int]] = {}
-        for place, call in enumerate(calls):
-            for magic in call["ooperands"]:
-                makers.setdefault(magic, []).append(place)
-        before = [
-            {maker for magic in call["ioperands"] for maker in makers.get(magic, ())} - {place}
-            for place, call in enumerate(calls)
-        ]
+        before = calls_before(calls)
         order = in_order(before)
         places = {place: new for new, place in enumerate(order)}
         tasks = []

@@ -69,15 +69,17 @@ def run_device_check(
     parts = PARTS if only is None else (only.value,)
     plan = dataclasses.replace(PLAN, parts=parts, exhaustive=exhaustive)
     earlier = _earlier(context, output) if resume else None
+    chip, done = DEFAULT_CHIP.name, list[str]()
     if earlier is not None and earlier.run is not None:
         plan = plan_of(earlier.run, PLAN)
+        chip, done = earlier.device.chip, earlier.run.done
     elif output is not None:
         check_free(output, force=force)
     if dry_run:
-        terminal.show(plan.report(DEFAULT_CHIP.name, output), as_json=as_json)
+        terminal.show(plan.report(chip, output, done), as_json=as_json)
         return
     if plan.exhaustive:
-        print(f"pypto-cast: {plan.duration(DEFAULT_CHIP.name)}", file=sys.stderr)
+        print(f"pypto-cast: {plan.duration(chip, done)}", file=sys.stderr)
     found = _measured(plan, earlier, output, time_limit)
     report = facts_report(found.facts, found.device, [output], found.run)
     terminal.show(report, as_json=as_json)

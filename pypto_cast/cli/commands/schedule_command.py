@@ -27,6 +27,7 @@ from pypto_cast.kernel.fit import FitReport, fit_report
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.kernel.reports.schedule_diff import ScheduleDiff
 from pypto_cast.kernel.reports.schedule_report import schedule_report
+from pypto_cast.kernel.reports.timeline_comparison import comparison_report, timeline_beside
 from pypto_cast.kernel.tile_choice import replaced_tiles, tile_recording
 from pypto_cast.options.context import options
 from pypto_cast.options.releases import RELEASE_NAMES, ReleaseName
@@ -153,6 +154,14 @@ def run_schedule(
             help="Compare: tile=N,N, release=NAME, chip=NAME, FILE::KERNEL, or a dump's DIR.",
         ),
     ] = None,
+    timeline: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.json",
+            help="Compare with this timeline of the dump's run: of a device, or of upstream's "
+            "simulator.",
+        ),
+    ] = None,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE.html", help="Draw UB and the timeline there.")
     ] = None,
@@ -172,8 +181,8 @@ def run_schedule(
 
     Planned as upstream's compiler would, without it; nothing is computed. Cycles are those of
     upstream's simulator, not of a device.
-    With --against, exit code 1 where the two differ. A kernel that does not fit in UB: why, and
-    tile shapes that fit; exit code 2.
+    With --against or --timeline, exit code 1 where the two differ. A kernel that does not fit in
+    UB: why, and tile shapes that fit; exit code 2.
     """
     if (planned is None) == (upstream_dump is None):
         raise ValueError("name either FILE::KERNEL or --upstream-dump DIR")
@@ -184,8 +193,18 @@ def run_schedule(
         refuse_unread(context, unread, "of a dump, which is made")
     if against:
         refuse_unread(context, ("output",), "with --against; it is of one schedule")
-    compared = [each for each in against or () if SEPARATOR in each]
-    kernels = [each for each in (planned, *compared) if each is not None]
+    if timeline is not None:
+        if upstream_dump is None:
+            raise ValueError("--timeline goes with --upstream-dump DIR, the dump of its run")
+        refuse_unread(context, ("against", "output", "html"), "of a comparison with a timeline")
+        found = read_schedule(upstream_dump, kernel)
+        compared = timeline_beside(found, upstream_dump, kernel, timeline)
+        terminal.show(comparison_report(found, compared, timeline), as_json=json)
+        if compared.differing:
+            raise typer.Exit(_DIFFERENT)
+        return
+    others = [each for each in against or () if SEPARATOR in each]
+    kernels = [each for each in (planned, *others) if each is not None]
     files = [file_and_name(each)[0] for each in kernels]
     given = [each for each in (inputs, upstream_dump, *files) if each is not None]
     check_apart([html, output])

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import types
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.devices.planted_devices import Plant, planted, quiet_nan
+from support.devices.planted_instructions import StandIn, three_off
 
+from ascend_kernels.checks.check_program import WIDENED, CheckProgram
+from ascend_kernels.program import TileProgram
 from pypto_cast.device import arithmetic_check, cases
-from pypto_cast.device.arithmetic_check import SUM, UNARY, arithmetic_cases
-from simulator.numbers.formats import FP16, FP32, INT8, INT32, INT64, Format
+from pypto_cast.device.arithmetic_check import SUM, UNARY, arithmetic_cases, check_arithmetic
+from pypto_cast.device.behaviour import CASTS
+from pypto_cast.device.check import check_casts
+from simulator.numbers.formats import FP16, FP32, INT8, INT32, INT64, Codes, Format
+from tiling.chips import DEFAULT_CHIP
+
+TO_FP16 = CASTS["FP32 -> FP16 CAST_RINT"]
 
 
 def test_all_codes_of_32_bits_come_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,10 +47,12 @@ def test_a_cast_takes_them_where_all_are_asked_for(
 ) -> None:
     whole = np.zeros(2, np.uint32)
     monkeypatch.setattr(cases, "all_codes_of_32_bits", lambda: iter([whole]))
-    (codes,) = cases._pieces(src, exhaustive, 10)
-    assert (codes is whole) == are_all
+    cast = next(each for each in CASTS.values() if each.src is src)
+    sample, *others = cases.code_cases(cast, DEFAULT_CHIP, exhaustive=exhaustive, random_codes=10)
+    assert not sample.is_once
+    assert [(x.is_once, x.codes is whole) for x in others] == [(True, True)] * are_all
     if src.bits <= 16:
-        np.testing.assert_array_equal(np.sort(codes), np.arange(1 << src.bits))
+        np.testing.assert_array_equal(np.sort(sample.codes), np.arange(1 << src.bits))
 
 
 @pytest.mark.parametrize("exhaustive", [False, True])
@@ -52,7 +64,42 @@ def test_an_instruction_takes_them_where_all_are_asked_for(
     made = list(arithmetic_cases(exhaustive=exhaustive, random_codes=10))
     few = [(x.instruction, x.fmt) for x in made if x.operands[0].size == whole.size]
     assert few == [(name, FP32) for name in UNARY if exhaustive]
-    assert {x.instruction for x in made if x.is_whole and x.fmt is FP16} == set(UNARY)
+    once = [(x.instruction, x.fmt) for x in made if x.is_once]
+    assert once == few
+    assert {x.instruction for x in made if x.fmt is FP32} >= set(UNARY)
+    assert {x.instruction for x in made if x.is_whole and x.fmt is FP16} == {
+        *UNARY,
+        *(name for name, wide in WIDENED.items() if wide in UNARY),
+    }
+
+
+@pytest.mark.parametrize("plant", [None, quiet_nan], ids=["as assumed", "quiet NaN"])
+def test_a_case_of_all_codes_runs_once_where_it_is_as_assumed(plant: Plant | None) -> None:
+    runs = []
+
+    def counting(program: TileProgram, values: np.ndarray) -> Codes:
+        runs.append(values.size)
+        return planted(plant)(program, values)
+
+    case = next(cases.code_cases(TO_FP16, DEFAULT_CHIP, exhaustive=False, random_codes=10))
+    found = {x.name: x for x in check_casts(counting, [replace(case, is_once=True)])}
+    assert len(runs) == (1 if plant is None else 5)
+    assert found["NaN pattern"].verdict.value == ("agrees" if plant is None else "differs")
+    assert found["NaN pattern"].stability == "stable"
+
+
+@pytest.mark.parametrize("is_off", [False, True], ids=["as assumed", "3 ulp off"])
+def test_operands_of_all_codes_run_once_where_they_are_as_assumed(is_off: bool) -> None:
+    launches = []
+    device = StandIn(planted={"vexp": three_off} if is_off else {})
+
+    def counting(program: CheckProgram) -> np.ndarray:
+        launches.append(program.kernel)
+        return device(program)
+
+    case = next(x for x in arithmetic_cases(random_codes=10) if x.instruction == "vexp")
+    check_arithmetic(counting, [replace(case, is_once=True)], DEFAULT_CHIP)
+    assert len(launches) == (5 if is_off else 1)
 
 
 def test_sums_have_terms_of_both_signs_and_of_many_sizes() -> None:

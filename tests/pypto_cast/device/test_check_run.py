@@ -242,6 +242,13 @@ def test_the_command_goes_on(
     write(output)(check.known())
     shown = command("facts", output)
     assert f"0 of {len(FEW_STEPS)} steps are measured" in shown.out
+    for done in (0, 4):
+        check.run = dataclasses.replace(found.run, done=found.run.done[:done])
+        write(output)(check.known())
+        planned = command("device-check", "-o", output, "--resume", "--dry-run", "--json").json
+        assert planned["steps"] == len(FEW_STEPS) - done
+    check.run = dataclasses.replace(found.run, done=[])
+    write(output)(check.known())
     assert command("device-check", "-o", output, "--resume").code == 0
     assert output.read_bytes() == once
     for words, text in (

@@ -28,6 +28,7 @@ from support.devices.planted_devices import (
     odd_to_infinity,
     odd_to_zero,
     other_nibbles,
+    other_routes,
     quiet_nan,
     short_rows,
     small_ub,
@@ -48,7 +49,7 @@ from ascend_kernels.npu import Npu, NpuError, RunMode
 from pypto_cast.cli.commands import device_check_command
 from pypto_cast.device import on_npu
 from pypto_cast.device.behaviour import BEHAVIOURS
-from pypto_cast.device.cases import NIBBLES, PADDING, SHAPE_FACTS, UB_LIMIT
+from pypto_cast.device.cases import NIBBLES, PADDING, ROUTES, SHAPE_FACTS, UB_LIMIT
 from pypto_cast.device.check import FACTS, assumed_facts, check_casts
 from pypto_cast.device.check_steps import CheckStep
 from pypto_cast.device.facts import Agreement, DeviceDescription, DeviceFact, read_facts
@@ -78,6 +79,7 @@ PLANTS: dict[Plant, set[str]] = {
     truncated: {"INT32 to FP16 by the deq scale"},
     short_rows: {PADDING},
     small_ub: {UB_LIMIT},
+    other_routes: {ROUTES},
 }
 
 
@@ -110,7 +112,11 @@ def test_an_equal_device_differs_in_nothing() -> None:
     assert {fact.verdict for fact in found.values()} == {Agreement.AGREES}
     assert {fact.touched for fact in found.values()} == {0}
     assert {fact.stability for fact in found.values()} == {"stable"}
-    assert set(found) == {behaviour.name for behaviour in BEHAVIOURS} | {NIBBLES, *SHAPE_FACTS}
+    assert set(found) == {behaviour.name for behaviour in BEHAVIOURS} | {
+        NIBBLES,
+        ROUTES,
+        *SHAPE_FACTS,
+    }
 
 
 def test_an_example_says_what_was_cast_and_what_came_out() -> None:
@@ -135,7 +141,7 @@ def test_the_twin_is_a_device() -> None:
 
 def test_every_fact_has_a_name_of_its_own() -> None:
     names = [name for facts in FACTS.values() for name in facts]
-    assert len(set(names)) == len(names) == 25 + 3 + 11 + 4
+    assert len(set(names)) == len(names) == 26 + 3 + 15 + 7
     facts = [fact for part in FACTS for fact in assumed_facts(part)]
     assert [fact.name for fact in facts] == names
     assert {fact.verdict for fact in facts} == {Agreement.NOT_MEASURED}
@@ -173,7 +179,7 @@ def test_the_command_writes_the_facts(command: Command, tmp_path: Path, install:
     assert set(document["device"]) == set(DeviceDescription.__dataclass_fields__)
     verdicts = {fact["verdict"] for fact in document["facts"]}
     assert verdicts == {"agrees", "not measured"}
-    assert len(document["facts"]) == 43
+    assert len(document["facts"]) == 51
     with pypto.options(facts=output) as context:
         assert context.cost_set.standing.endswith(
             "measured: device-check on Ascend910B3, 2026-01-02"
@@ -232,7 +238,7 @@ with new_file(pathlib.Path({str(output)!r})) as file:
 
 def test_parts_alone(command: Command, install: Install) -> None:
     install("quiet_nan")
-    for part, count in (("arithmetic", 11), ("cycles", 4)):
+    for part, count in (("arithmetic", 15), ("cycles", 7)):
         ran = command("device-check", "--only", part, "--json")
         assert ran.code == 0
         assert len(ran.json["facts"]) == count

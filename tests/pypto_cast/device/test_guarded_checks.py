@@ -7,7 +7,14 @@ import pytest
 from support.devices.guarded_checks import UbWork, run_guarded
 from support.programs.twin_programs import needs_twin
 
-from ascend_kernels.checks.check_program import CHECK_KERNELS, RESULT_BYTES, CheckProgram
+from ascend_kernels.checks.check_program import (
+    CHECK_KERNELS,
+    RESULT_BYTES,
+    SORTS,
+    CheckProgram,
+    cast_clock_name,
+)
+from ascend_kernels.matrix import MATRIX
 from simulator.machine.isa import HardEvent, Pipe, SetFlag, WaitFlag
 from simulator.machine.pipes import COPY_COMPLETIONS, CopyCompletion, Fault, Scheduler
 from tiling.chips import DEFAULT_CHIP
@@ -24,12 +31,16 @@ def program_of(kernel: str, times: int = 3) -> CheckProgram:
     if kernel.startswith("clock_"):
         size = 64
         tiling = {"times": times, "ub_bytes": 2 * HALF_BYTES, "half_bytes": HALF_BYTES}
-        tiling |= {"pass_elems": elems, "blocks": 2, "block_bytes": size}
-        x_bytes, result_bytes = 2 * size * CORES, CORES * (RESULT_BYTES + 2 * size)
+        tiling |= {"pass_elems": elems, "blocks": 2, "block_bytes": size, "passes": times}
+        moved = times * 6 * elems
+        x_bytes, result_bytes = moved * CORES, CORES * (RESULT_BYTES + moved)
     elif kernel.startswith("ctrl_"):
         tiling, result_bytes = {"ctrl_float": 0, "ctrl_cast": 1}, CORES * RESULT_BYTES
     elif kernel == "copy_tail":
         tiling, x_bytes, result_bytes = {"block_bytes": 7}, 96, CORES * 64
+    elif kernel.startswith(tuple(SORTS)):
+        width = 2 if kernel.endswith("fp16") else 4
+        x_bytes, result_bytes = 2 * CORES * 128 * (width + 4), 2 * CORES * 1024
     elif kernel.startswith("vcadd"):
         tiling |= {"pass_elems": 256, "result_elems": 8}
         x_bytes, result_bytes = 2 * CORES * 1024, 2 * CORES * 32
@@ -44,10 +55,10 @@ def program_of(kernel: str, times: int = 3) -> CheckProgram:
 
 def streams(kernel: str) -> str:
     """The pipe on which a clock times actions in a stream, over the same bytes; empty: none."""
-    if kernel in ("clock_read", "clock_write"):
-        return "MTE2" if kernel == "clock_read" else "MTE3"
-    is_cast = kernel.startswith("clock_") and "_" in kernel.removeprefix("clock_")
-    return "V" if is_cast and not kernel.endswith("_apart") else ""
+    if kernel.startswith(("clock_read", "clock_write")):
+        return "MTE2" if kernel.startswith("clock_read") else "MTE3"
+    casts = {cast_clock_name(rule, apart=False) for rule in MATRIX[DEFAULT_CHIP.isa].values()}
+    return "V" if kernel in casts else ""
 
 
 @pytest.mark.parametrize("copy_completion", COPY_COMPLETIONS)

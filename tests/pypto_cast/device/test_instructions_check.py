@@ -22,6 +22,7 @@ from support.devices.planted_instructions import (
 from support.programs.twin_programs import needs_twin
 
 from ascend_kernels.checks.check_program import BINARY, SUM, UNARY
+from ascend_kernels.matrix import MATRIX
 from pypto_cast.device import cycles_check
 from pypto_cast.device.arithmetic_check import (
     ArithmeticCase,
@@ -35,7 +36,7 @@ from pypto_cast.device.cycles_check import check_cycles
 from pypto_cast.device.device_model import model_from
 from pypto_cast.device.facts import Agreement, DeviceFact, DeviceFacts
 from simulator.numbers.formats import FP16, FP32
-from tiling.chips import DEFAULT_CHIP
+from tiling.chips import A2_A3, DEFAULT_CHIP
 from tiling.cost import COST_SETS, DEFAULT_COST_SET, STARTUP_RULE, CostParameters
 
 
@@ -121,8 +122,8 @@ def test_the_kernels_and_the_stand_in_agree() -> None:
 def test_the_exhaustive_check_takes_every_operand() -> None:
     cases = arithmetic_cases(exhaustive=True, random_codes=10)
     (fmt, name), pieces = next(itertools.groupby(cases, lambda x: (x.fmt, x.instruction)))
-    first = next(pieces)
-    assert (fmt, name, first.is_whole) == (FP32, "vsqrt", True)
+    sample, first = next(pieces), next(pieces)
+    assert (fmt, name, sample.is_whole, first.is_whole) == (FP32, "vsqrt", False, True)
     assert first.operands[0].view(np.uint32)[[0, -1]].tolist() == [0, (1 << 24) - 1]
     whole = next(x for x in some_cases() if x.instruction == "vexp" and x.fmt is FP16)
     assert np.unique(whole.operands[0].view(np.uint16)).size == 1 << 16
@@ -196,11 +197,12 @@ def test_the_figures_of_a_device_are_measured(name: str) -> None:
         "write_bytes_per_cycle",
         "barrier_cycles",
         "flag_cycles",
+        "gm_bytes_per_second",
     ):
         wanted, got = getattr(costs, figure), getattr(found, figure)
         assert abs(got - wanted) <= 0.02 * wanted + 0.4, figure  # a tick in 200 actions
     assert found.is_startup_per_stream
-    assert found.standing == ("9 of 15 figures measured: device-check on Ascend910B3, 2026-01-02")
+    assert found.standing == ("10 of 15 figures measured: device-check on Ascend910B3, 2026-01-02")
 
 
 @pytest.mark.parametrize(
@@ -210,6 +212,7 @@ def test_the_figures_of_a_device_are_measured(name: str) -> None:
         ({"write_startup_cycles": 500.0}, "write_startup_cycles"),
         ({"cast_cycles_per_repeat": 3.0}, "cast_cycles_per_repeat"),
         ({"barrier_cycles": 40.0}, "barrier_cycles"),
+        ({"gm_bytes_per_second": 1.2e12}, "gm_bytes_per_second"),
     ],
 )
 def test_a_slower_pipe_is_found_and_named(figures: dict[str, float], differs: str) -> None:
@@ -221,9 +224,17 @@ def test_a_slower_pipe_is_found_and_named(figures: dict[str, float], differs: st
 
 def test_a_pair_that_is_slower_than_the_others_is_named() -> None:
     slow = {"clock_int64_fp32": 2.0, "clock_int64_fp32_apart": 2.0}
-    fact = cycles(StandIn(slower=slow))["cycles of Cast"]
-    assert "INT64 -> FP32: 1.80 a repeat" in fact.measured
-    assert "FP16" not in fact.measured
+    facts = cycles(StandIn(slower=slow))
+    assert differing(facts) == {"cycles of Cast by pair"}
+    fact = facts["cycles of Cast by pair"]
+    assert fact.by_pair == {"INT64 -> FP32": 1}
+    assert "INT64 -> FP32: 1.8 a repeat, most pairs 0.9" in fact.measured
+
+
+def test_passes_of_which_no_two_parts_run_at_once_are_named() -> None:
+    facts = cycles(StandIn(slower={"clock_pass": 1.4}))
+    assert differing(facts) == {"cycles of a loop's pass"}
+    assert facts["cycles of a loop's pass"].measured.startswith("1024 elements: ")
 
 
 def test_a_start_up_of_each_instruction_is_told() -> None:
@@ -243,6 +254,9 @@ def test_the_clock_kernels_run(monkeypatch: pytest.MonkeyPatch) -> None:
     needs_twin()
     monkeypatch.setattr(cycles_check, "TIMES", 1)
     monkeypatch.setattr(cycles_check, "CLOCK_TIMES", 1)
+    monkeypatch.setattr(cycles_check, "SWEEP_BYTES", 1 << 22)
     facts = cycles(run_on_twin)
     cores = DEFAULT_CHIP.vector_cores
-    assert [fact.tested for fact in facts.values()] == [1 + cores, 1350, 480, 6]
+    assert [fact.tested for fact in facts.values()] == [
+        *(1 + cores, 1350, 480, 6, 6, len(MATRIX[A2_A3]), 3)
+    ]

@@ -1,6 +1,6 @@
-"""Mock devices: a sample is checked, and the committed table has every one of them.
+"""Mock devices: one is drawn and checked, and the committed table has every one of them.
 
-`python -m benchmarks.mock_devices` checks all.
+`pytest -m exhaustive` and `python -m benchmarks.mock_devices` check all.
 """
 
 from __future__ import annotations
@@ -9,23 +9,30 @@ import re
 import secrets
 
 import numpy as np
-from support.devices.mock_devices import OUTCOMES, mocks, outcome_of
+import pytest
+from support.devices.mock_devices import OUTCOMES, Mock, mocks, outcome_of
 from support.environment.sources import ROOT
 
 from benchmarks import mock_devices
 
 TABLE = ROOT / "benchmarks" / "mock_devices.md"
-SAMPLE = 3
 
 
-def test_a_sample_of_them_is_followed_or_named() -> None:
+def _check(mock: Mock) -> None:
+    outcome, _ = outcome_of(mock)
+    assert outcome == mock.outcome, mock.name
+
+
+def test_one_of_them_is_followed_or_named() -> None:
     seed = secrets.randbits(32)
     print(f"seed {seed}")
-    chosen = np.random.default_rng(seed).choice(len(mocks()), SAMPLE, replace=False)
-    for place in chosen:
-        mock = mocks()[place]
-        outcome, _ = outcome_of(mock)
-        assert outcome == mock.outcome, mock.name
+    _check(mocks()[np.random.default_rng(seed).integers(len(mocks()))])
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("mock", mocks(), ids=lambda mock: mock.name)
+def test_each_is_followed_or_named(mock: Mock) -> None:
+    _check(mock)
 
 
 def test_the_table_has_every_device_and_none_wrong_or_silent() -> None:

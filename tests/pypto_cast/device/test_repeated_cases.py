@@ -164,7 +164,7 @@ def test_a_result_that_depends_on_its_neighbour() -> None:
     layout = Layout.of_passes(64, 16, 4)
     beside = np.arange(64) ^ 1
     expected = np.arange(64, dtype=np.uint8)
-    seen = observe(lambda order: order[beside].astype(np.uint8), layout, expected)
+    seen = observe(lambda order: order[beside].astype(np.uint8), lambda: layout, expected)
     assert seen.stability(np.ones(64, bool)).startswith("position-dependent")
     assert seen.stability(np.zeros(64, bool)) == "stable"
 

@@ -24,22 +24,48 @@ from support.devices import flawed_devices as flawed
 from support.devices import planted_devices as plants
 from support.devices.checked_devices import FEW_STEPS, SmallPlan, check_of, stand_in, write
 from support.devices.planted_devices import DESCRIPTION, Plant, is_cast, planted, some_cases
-from support.devices.planted_instructions import StandIn, flushed, halves, three_off, truncated
+from support.devices.planted_instructions import (
+    StandIn,
+    flushed,
+    halves,
+    last_first,
+    later_lists_first,
+    lost_score,
+    three_off,
+    truncated,
+)
 
 from ascend_kernels import npu
 from ascend_kernels.build import BuildError
 from ascend_kernels.program import TileProgram
 from pypto_cast.device.arithmetic_check import ArithmeticCase, arithmetic_cases, check_arithmetic
-from pypto_cast.device.cases import CheckCase
+from pypto_cast.device.cases import ROUTES, CheckCase
 from pypto_cast.device.check import CastOnDevice, check_casts
 from pypto_cast.device.check_run import DeviceGoneError
 from pypto_cast.device.core_state_check import check_control, check_copy_tails
+from pypto_cast.device.cycles_check import (
+    CAST_PAIRS,
+    CLOCK,
+    COPIES,
+    CYCLE_FACTS,
+    GM_RATE,
+    LOOP_PASS,
+    SYNCHRONIZATION,
+    check_cycles,
+)
 from pypto_cast.device.cycles_check import CASTS as CAST_CYCLES
-from pypto_cast.device.cycles_check import CLOCK, COPIES, SYNCHRONIZATION, check_cycles
-from pypto_cast.device.device_model import DeviceModel, model_from
+from pypto_cast.device.device_model import (
+    AUTOCAST,
+    MERGE_ORDER,
+    SORT_ORDER,
+    SORTED_SCORES,
+    DeviceModel,
+    model_from,
+)
 from pypto_cast.device.device_process import DeviceProcess
 from pypto_cast.device.facts import Agreement, DeviceFact, DeviceFacts, read_facts
 from pypto_cast.device.on_npu import CheckedDevice
+from pypto_cast.device.sort_check import check_sorts
 from simulator.machine.execute import execute
 from simulator.numbers import formats as f
 from simulator.numbers.convert import values_of
@@ -188,6 +214,7 @@ _STABLE: Final[dict[str, tuple[Plant, Outcome]]] = {
     "four axes": (_shape((4, 4, 6, 32)), "named"),
     "tails": (_shape((13, 23)), "named"),
     "Cast by repeats": (_repeats, "named"),
+    "routes": (plants.other_routes, "named"),
     "shapes of INT4": (_shape((24, 192), f.FP16, f.INT4), "named"),
     "NaN for all": (_all_nan, "named"),
     "quiet NaN and flushed results": (_both(plants.quiet_nan, plants.flushing_results), "followed"),
@@ -206,6 +233,24 @@ def _three_off(a: Any, b: Any) -> Any:
     is_far = (np.abs(exact) > 1) & (np.abs(exact) < 1000)
     codes = f"u{exact.itemsize}"
     return (exact.view(codes) + 3 * is_far.astype(codes)).view(a.dtype)
+
+
+def _as_numpy(terms: Any) -> Any:
+    return np.sum(terms, axis=1)
+
+
+def _twice(a: Any, b: Any) -> Any:
+    exact = a.astype(np.float64) + b.astype(np.float64)
+    coarse = (exact.astype(np.float32).view(np.uint32) & 0xFFFFF000).view(np.float32)
+    return coarse.astype(np.float16)
+
+
+def _of_size(a: Any) -> Any:
+    return np.sqrt(np.abs(a))
+
+
+def _sorting(sorts: Callable[..., Any]) -> Callable[[], Any]:
+    return lambda: StandIn(sorts=sorts)
 
 
 def _less(**figures: float) -> Callable[[], Any]:
@@ -309,15 +354,24 @@ def mocks() -> tuple[Mock, ...]:
             cast=_flaw(flawed.flaky(), plants.quiet_nan),
         ),
         *(
-            Mock(name=f"{name}: {fact}", outcome=outcome, check=_planted(name, run), facts={fact})
+            Mock(name=f"{name} {does}", outcome=outcome, check=_planted(name, run), facts={fact})
+            for name, does, run, fact, outcome in (
+                ("vadd", "rounds toward zero", truncated, "vadd", "followed"),
+                ("vmul", "flushes", flushed, "subnormals in arithmetic", "followed"),
+                ("vexp", "is 3 ulp off", three_off, "vexp", "followed"),
+                ("vdiv", "is 3 ulp off", _three_off, "vdiv", "followed"),
+                ("vcadd", "adds halves", halves, "order of vcadd", "followed"),
+                ("vcadd", "adds as numpy", _as_numpy, "order of vcadd", "followed"),
+                ("vsqrt", "has no NaN", _of_size, "special values of arithmetic", "named"),
+                ("autocast_vadd", "rounds twice", _twice, AUTOCAST, "named"),
+            )
+        ),
+        *(
+            Mock(name=name, outcome=outcome, check=_sorting(run), facts={fact})
             for name, run, fact, outcome in (
-                ("vadd", truncated, "vadd", "followed"),
-                ("vmul", flushed, "subnormals in arithmetic", "followed"),
-                ("vexp", three_off, "vexp", "followed"),
-                ("vdiv", _three_off, "vdiv", "followed"),
-                ("vcadd", halves, "order of vcadd", "followed"),
-                ("vcadd", lambda x: np.sum(x, axis=1), "order of vcadd", "followed"),
-                ("vsqrt", lambda x: np.sqrt(np.abs(x)), "special values of arithmetic", "named"),
+                ("sorts take the last equal", last_first, SORT_ORDER, "followed"),
+                ("merges take the last list", later_lists_first, MERGE_ORDER, "followed"),
+                ("sorts lose a score", lost_score, SORTED_SCORES, "named"),
             )
         ),
         Mock(
@@ -360,6 +414,18 @@ def mocks() -> tuple[Mock, ...]:
         Mock(
             name="clock half as fast", outcome="named", check=StandIn, slow_host=0.5, facts={CLOCK}
         ),
+        Mock(
+            name="a slow pair",
+            outcome="named",
+            check=lambda: StandIn(slower={"clock_int64_fp32": 2.0}),
+            facts={CAST_PAIRS},
+        ),
+        Mock(
+            name="slow passes of a loop",
+            outcome="named",
+            check=lambda: StandIn(slower={"clock_pass": 1.4}),
+            facts={LOOP_PASS},
+        ),
         Mock(name="restless clock of copies", outcome="named", check=_restless),
         Mock(name="hangs", outcome="named", lost=_hangs),
         *(
@@ -377,6 +443,7 @@ def mocks() -> tuple[Mock, ...]:
                 ({"cast_cycles_per_repeat": 3.0}, CAST_CYCLES),
                 ({"barrier_cycles": 40.0}, SYNCHRONIZATION),
                 ({"flag_cycles": 60.0}, SYNCHRONIZATION),
+                ({"gm_bytes_per_second": 1.2e12}, GM_RATE),
             )
         ),
     )
@@ -391,7 +458,7 @@ def cast_cases() -> tuple[CheckCase, ...]:
     return tuple(
         case
         for case in some_cases()
-        if case.about is None or (case.cast.src, case.cast.dst) in _SHAPED
+        if case.about in (None, ROUTES) or (case.cast.src, case.cast.dst) in _SHAPED
     )
 
 
@@ -431,7 +498,8 @@ def _measured(mock: Mock) -> tuple[DeviceFact, ...]:
     clock = device if hasattr(device, "now") else StandIn()
     facts = [*check_control(device, DEFAULT_CHIP), check_copy_tails(device, DEFAULT_CHIP)]
     facts += check_arithmetic(device, operand_cases(), DEFAULT_CHIP)
-    names = [CLOCK, CAST_CYCLES, COPIES, SYNCHRONIZATION]
+    facts += check_sorts(device, f.FP32, DEFAULT_CHIP)
+    names = list(CYCLE_FACTS)
     if clock is not device:
         names.remove(CLOCK)
     facts += check_cycles(device, DEFAULT_CHIP, names, lambda: clock.now() / mock.slow_host)

@@ -72,6 +72,43 @@ INSTRUCTIONS: dict[str, Compute] = {
     "vrsqrt": lambda a: (1 / np.sqrt(a.astype(np.float64))).astype(a.dtype),
     "vcadd": tree,
 }
+for each in ("vadd", "vmul", "vexp", "vrsqrt"):
+
+    def widened(*operands: Any, compute: Compute = INSTRUCTIONS[each]) -> Any:
+        return compute(*(x.astype(np.float32) for x in operands)).astype(np.float16)
+
+    INSTRUCTIONS[f"autocast_{each}"] = widened
+
+
+LISTS = {"sort": (32,) * 4, "merge": (32,) * 4, "merge_unequal": (32, 8, 24, 16)}
+Pairs = list[tuple[float, int]]
+
+
+def sorted_lists(name: str, lists: list[Pairs]) -> Pairs:
+    """Each list by its scores, then all of them; of equal ones the first first."""
+    held = [sorted(x, key=lambda p: -p[0])[:n] for x, n in zip(lists, LISTS[name], strict=True)]
+    flat = [pair for each in held for pair in each]
+    return flat if name == "sort" else sorted(flat, key=lambda p: -p[0])
+
+
+def last_first(name: str, lists: list[Pairs]) -> Pairs:
+    """Of equal ones the last first, in each list; merges keep to the lists."""
+    return sorted_lists(name, [each[::-1] for each in lists])
+
+
+def later_lists_first(name: str, lists: list[Pairs]) -> Pairs:
+    """A merge that takes equal ones of the last list first."""
+    flat = sorted_lists(name, lists)
+    if name == "sort":
+        return flat
+    held = [sorted(x, key=lambda p: -p[0])[:n] for x, n in zip(lists, LISTS[name], strict=True)]
+    return sorted((pair for each in held[::-1] for pair in each), key=lambda p: -p[0])
+
+
+def lost_score(name: str, lists: list[Pairs]) -> Pairs:
+    """The least element of a row is another one's copy."""
+    flat = sorted_lists(name, lists)
+    return [*flat[:-1], flat[-2]]
 
 
 @dataclass(kw_only=True)
@@ -86,6 +123,7 @@ class StandIn:
         forgets: CTRL is as it was at every kernel entry.
         fills: a copy fills the rest of its last block.
         seconds: what its clock has shown so far.
+        sorts: sorts four lists of scores with their indices, or sorts and merges them.
     """
 
     planted: dict[str, Compute] = field(default_factory=dict)
@@ -95,6 +133,7 @@ class StandIn:
     forgets: bool = False
     fills: bool = True
     seconds: float = 0.0
+    sorts: Callable[[str, list[Pairs]], Pairs] = sorted_lists
 
     def now(self) -> float:
         """The host's clock: what its kernels took, by their clock."""
@@ -113,7 +152,9 @@ class StandIn:
             return self._numbers(program, found)
         if program.kernel == "copy_tail":
             return self._after_tail(program)
-        instruction, fmt = program.kernel.split("_")
+        instruction, fmt = program.kernel.rsplit("_", 1)
+        if instruction in LISTS:
+            return self._sorted(program, instruction, FP[fmt])
         compute = self.planted.get(instruction, INSTRUCTIONS[instruction])
         elems, passes = program.tiling["pass_elems"], program.tiling["passes"]
         operands = program.x.view(FP[fmt]).reshape(passes, -1, elems)
@@ -129,6 +170,24 @@ class StandIn:
         ub[:32] = program.x[0] if self.fills else ub[:32]
         ub[:length] = program.x[:length]
         return np.tile(ub, program.cores)
+
+    def _sorted(self, program: CheckProgram, name: str, scores: Any) -> Bytes:
+        width = np.dtype(scores).itemsize
+        rows = program.x.reshape(program.tiling["passes"], 128 * (width + 4))
+        y = np.zeros((len(rows), 128, 8), np.uint8)
+        for row, out in zip(rows, y, strict=True):
+            pairs = list(
+                zip(
+                    row[: 128 * width].view(scores).tolist(),
+                    row[128 * width :].view(np.uint32).tolist(),
+                    strict=True,
+                )
+            )
+            found = self.sorts(name, [pairs[at : at + 32] for at in range(0, 128, 32)])
+            for pair, (score, index) in zip(out, found, strict=False):
+                pair[:width] = np.array([score], scores).view(np.uint8)
+                pair[4:] = np.array([index], np.uint32).view(np.uint8)
+        return y.reshape(-1)
 
     def _numbers(self, program: CheckProgram, number: int) -> Bytes:
         answers = np.zeros(program.result_bytes, np.uint8)
@@ -151,6 +210,15 @@ class StandIn:
             each = costs.write_startup_cycles + size / costs.write_bytes_per_cycle
         elif kernel == "nothing":
             each = 0.0
+        elif kernel in ("read_gm", "write_gm"):
+            total = size * tiling["passes"] * program.cores
+            each = total / costs.gm_bytes_per_second * DEFAULT_CHIP.clock_hz
+        elif kernel == "pass":
+            elems = tiling["pass_elems"]
+            read = costs.read_startup_cycles + 4 * elems / costs.read_bytes_per_cycle
+            write = costs.write_startup_cycles + 2 * elems / costs.write_bytes_per_cycle
+            cast = costs.vector_startup_cycles + costs.cast_cycles_per_repeat * elems / 64
+            each = max(read, write) + cast + 8 * costs.flag_cycles
         else:
             widths = [int(width) for width in re.findall(r"(?:fp|bf|uint|int)(\d+)", kernel)]
             repeats = tiling["pass_elems"] * max(*widths, 16) / 2048

@@ -20,6 +20,7 @@ import numpy as np
 from support.numbers.codes import SEED
 
 import pypto_cast as pypto
+from ascend_kernels.schedule.reader.timeline_files import TIMELINES
 from ascend_kernels.schedule.reader.upstream_dump import DUMP_FILES
 from ascend_kernels.schedule.schedule import Schedule
 from benchmarks.upstream_kernels import DTYPES
@@ -29,8 +30,12 @@ from pypto_cast.testing.schedule_checks import OPEN_EXTENT, synthetic_arrays
 from pypto_cast.upstream.wheel_compile import compile_kernel
 
 DUMPS: Final = Path(__file__).parents[2] / "ascend_kernels" / "schedule" / "dumps"
-NOT_WHOLE: Final = ("computed_offset", "loop_barrier", "loop_over", "packed", "read_back")
-"""For tests of their own: not executed, written twice, with a fault or an option not planned."""
+NOT_WHOLE: Final = (
+    *("computed_offset", "loop_barrier", "loop_over", "packed", "read_back"),
+    "timeline",
+)
+"""For tests of their own: not executed, written twice, with a fault or an option not planned, or
+with the timelines of its run."""
 NAMES: Final = tuple(sorted({path.stem for path in DUMPS.glob("*.py")} - set(NOT_WHOLE)))
 
 
@@ -81,7 +86,8 @@ def compiled(name: str, folder: Path, python: str) -> None:
         )
         for each in kernel_of(name).signature.tensors.values()
     ]
-    compile_kernel(DUMPS / f"{name}.py", name, tensors, folder, python=python)
+    more = TIMELINES if name == "timeline" else ()
+    compile_kernel(DUMPS / f"{name}.py", name, tensors, folder, python=python, more_files=more)
 
 
 def pack(name: str, python: str) -> None:
@@ -90,7 +96,7 @@ def pack(name: str, python: str) -> None:
         dump = Path(folder) / "dump"
         compiled(name, dump, python)
         with zipfile.ZipFile(DUMPS / f"{name}.zip", "w", zipfile.ZIP_LZMA) as archive:
-            for pattern in DUMP_FILES:
+            for pattern in (*DUMP_FILES, *TIMELINES):
                 for path in sorted(dump.glob(pattern)):
                     entry = zipfile.ZipInfo(str(path.relative_to(dump)))
                     entry.compress_type = zipfile.ZIP_LZMA
