@@ -17,6 +17,7 @@ from support.environment.sources import ROOT
 from ascend_kernels.matrix_table import grid, markdown
 from docs.generators import fidelity_tables, notebook_page
 from docs.generators.generated import PAGES
+from docs.generators.kernel_picture import KERNEL_PICTURE, kernel_picture
 from docs.generators.markdown_text import joined
 from docs.generators.rounding_picture import PICTURE, picture
 from docs.generators.schedule_picture import SCHEDULE_PICTURE, schedule_picture
@@ -71,7 +72,7 @@ def test_a_page_that_shows_another_result_is_found(tmp_path: Path) -> None:
 
 
 def test_the_failure_on_the_start_page_is_that_of_the_changed_mode(tmp_path: Path) -> None:
-    blocks = {block.title: block.text for block in blocks_of((DOCS / "index.md").read_text())}
+    blocks = {block.title: block.text for block in blocks_of((DOCS / "start.md").read_text())}
     kernel = blocks["my_kernel.py"].replace("CAST_RINT", "CAST_FLOOR")
     (tmp_path / "my_kernel.py").write_text(kernel, encoding="utf-8")
     test = blocks["test_my_kernel.py"] + "\n\ntest_rounds_to_nearest(None)\n"
@@ -106,6 +107,10 @@ def test_the_support_table_is_the_matrix(name: str, table: str) -> None:
 
 def test_the_picture_is_what_the_modes_give() -> None:
     assert PICTURE.read_text(encoding="utf-8") == picture()
+
+
+def test_the_picture_of_the_kernel_is_that_of_the_readme() -> None:
+    assert KERNEL_PICTURE.read_text(encoding="utf-8") == kernel_picture()
 
 
 def test_the_picture_of_small_floats_is_that_of_their_formats() -> None:
@@ -156,6 +161,7 @@ def test_a_translation_has_the_headings_and_the_code_of_the_page(page: Path) -> 
     "name",
     [
         "index",
+        "start",
         "concepts",
         "operations_to_tasks",
         "kernel_tasks",
