@@ -20,7 +20,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     **operation_pages.PAGES,
     **api_pages.PAGES,
     **name_pages.PAGES,
-    "reference/command.md": command_page.page,
+    **command_page.PAGES,
     "tutorials/quantising_notebook.md": notebook_page.page,
 }
 """Pages by their path in docs/."""

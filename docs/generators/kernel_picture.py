@@ -40,7 +40,7 @@ _STYLE: Final = (
 
 
 def kernel_picture() -> str:
-    """The picture as SVG: what the example of README.md is, takes and gives."""
+    """The picture as SVG: the kernel of README.md, its buffers, its results."""
     found = _BLOCK.search((_ROOT / "README.md").read_text(encoding="utf-8"))
     assert found is not None
     with tempfile.TemporaryDirectory() as folder:

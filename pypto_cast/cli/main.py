@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from pypto_cast import __version__, loading
+from pypto_cast.cli.command_list import COMMANDS
 
 # As in pypto_cast.loading: a command may be the first to need it, after the main thread has ended.
 importlib.import_module("concurrent.futures.process")
@@ -24,25 +25,6 @@ _FAILURE: Final = 2
 _VERSION: Final = "--version"
 _ENDINGS: Final = ("SIGTERM", "SIGHUP")
 """Signals that would end the process before it has cleared its unfinished outputs."""
-_COMMANDS: Final = (
-    *(
-        "cast",
-        "checkpoint",
-        "diff",
-        "judge",
-        "lint",
-        "matrix",
-        "operations",
-        "explain",
-        "compare",
-        "route",
-        "trace",
-        "tune",
-    ),
-    *("sweep", "verify", "run", "certainty", "compile", "schedule", "check-schedule"),
-    *("device-check", "facts"),
-)
-"""In the order of the help; each is the function `run_NAME` of its module."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,9 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: those of the command line unless given.
 
     Returns:
-        The exit code: 0 or 2, or 1 where `verify`, `diff`, `lint`, `check-schedule` or
-        `device-check` found something, a dry run something to refuse, or
-        `schedule --fail-over-ub` a kernel that does not fit; of `run`, the program's.
+        The exit code: 0 or 2, or 1 as `command_list.FOUND` says; of `run`, the program's.
     """
     try:
         _escape_output()
@@ -93,7 +73,7 @@ def _invoke(arguments: list[str]) -> int:
     from pypto_cast.cli.app import invoke
 
     commands: dict[str, Callable[..., None]] = {}
-    for name in [name for name in _COMMANDS if [name] == arguments[:1]] or _COMMANDS:
+    for name in [name for name in COMMANDS if [name] == arguments[:1]] or COMMANDS:
         words = name.replace("-", "_")
         module = importlib.import_module(f"pypto_cast.cli.commands.{words}_command")
         commands[name] = getattr(module, f"run_{words}")

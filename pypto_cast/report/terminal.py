@@ -7,14 +7,15 @@ import itertools
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import rich.table
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
-from rich.progress import Progress, ProgressColumn
+from rich.progress import Progress, ProgressColumn, TaskID
 from rich.text import Text
 
 from pypto_cast.report.report import Fact, Report, Table, json_text
@@ -24,6 +25,35 @@ _INDENT: Final = 4
 _LEAST_NAME: Final = 28
 """Cells of a shortened name from which on other columns give way instead."""
 _PIPE_WIDTH: Final = 200
+_LONG_SECONDS: Final = 10.0
+"""Remaining work from which on its duration is said where no bar is drawn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verbosity:
+    """Text that a command prints beside its files and its JSON.
+
+    Attributes:
+        report: the report as text.
+        progress: bars, and how long the rest will take.
+    """
+
+    report: bool = True
+    progress: bool = True
+
+
+_ALL: Final = Verbosity()
+_VERBOSITY: Final = ContextVar("verbosity", default=_ALL)
+
+
+@contextlib.contextmanager
+def printing(verbosity: Verbosity) -> Iterator[None]:
+    """Print as much inside."""
+    token = _VERBOSITY.set(verbosity)
+    try:
+        yield
+    finally:
+        _VERBOSITY.reset(token)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,10 +160,24 @@ def _console() -> Console:
     return Console(width=None if fixed else _PIPE_WIDTH, highlight=False, markup=False, emoji=False)
 
 
+def write(text: str) -> None:
+    """Print lines that are a command's report."""
+    if _VERBOSITY.get().report:
+        sys.stdout.write(text)
+
+
+def note(text: str) -> None:
+    """Say on stderr how far work is, or how long it will take."""
+    if _VERBOSITY.get().progress:
+        print(f"pypto-cast: {text}", file=sys.stderr)
+
+
 def show(report: Report, *, as_json: bool = False) -> None:
     """Print a report as text, or as JSON."""
     if as_json:
         sys.stdout.write(json_text(report))
+        return
+    if not _VERBOSITY.get().report:
         return
     title = [Text(report.title, style="bold")] if report.title else []
     parts: list[RenderableType] = [*title, *_pairs(report.facts)]
@@ -173,6 +217,36 @@ def _print(parts: Sequence[RenderableType]) -> None:
 
 
 def progress(*columns: str | ProgressColumn) -> Progress:
-    """A progress bar on stderr, where there is a terminal to see it."""
-    console = Console(stderr=True)
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    """A progress bar on stderr, where a terminal draws it; elsewhere one line on long work."""
+    return _Progress(*columns, console=Console(stderr=True), transient=True)
+
+
+class _Progress(Progress):
+    """Bars of a terminal that can move its cursor.
+
+    Elsewhere the remaining time is said once, after the first piece of the work, if it is long.
+    """
+
+    def __init__(self, *columns: str | ProgressColumn, console: Console, transient: bool) -> None:
+        is_drawn = console.is_terminal and not console.is_dumb_terminal
+        disable = not (is_drawn and _VERBOSITY.get().progress)
+        super().__init__(*columns, console=console, transient=transient, disable=disable)
+        self._is_said = is_drawn
+
+    def update(self, task_id: TaskID, **fields: Any) -> None:
+        """Change a task, and say how long the rest will take where no bar does."""
+        super().update(task_id, **fields)
+        task = self._tasks[task_id]
+        if self._is_said or not task.total or not task.completed or not task.elapsed:
+            return
+        self._is_said = True
+        left = task.elapsed * (task.total - task.completed) / task.completed
+        if left >= _LONG_SECONDS:
+            note(f"{task.description}: about {duration(left)} left")
+
+
+def duration(seconds: float) -> str:
+    """A duration in one unit: 45 s, 12 min, 3.5 h."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Final
@@ -60,7 +59,7 @@ def run_device_check(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Compare the NPU with this package's assumptions; exit code 1 where a fact differs.
+    """Compare the NPU with this package's assumptions.
 
     The libraries for the NPU are built if they are not there. Needs CANN, torch and torch_npu.
     """
@@ -77,7 +76,7 @@ def run_device_check(
         terminal.show(plan.report(DEFAULT_CHIP.name, output), as_json=as_json)
         return
     if plan.exhaustive:
-        print(f"pypto-cast: {plan.duration(DEFAULT_CHIP.name)}", file=sys.stderr)
+        terminal.note(plan.duration(DEFAULT_CHIP.name))
     found = _measured(plan, earlier, output, time_limit)
     report = facts_report(found.facts, found.device, [output], found.run)
     terminal.show(report, as_json=as_json)
