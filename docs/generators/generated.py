@@ -7,7 +7,9 @@ from typing import Final
 
 from docs.generators import (
     api_pages,
+    change_page,
     command_page,
+    error_pages,
     fidelity_tables,
     lint_tables,
     name_pages,
@@ -21,6 +23,8 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     **api_pages.PAGES,
     **name_pages.PAGES,
     **command_page.PAGES,
+    **change_page.PAGES,
+    **error_pages.PAGES,
     "tutorials/quantising_notebook.md": notebook_page.page,
 }
 """Pages by their path in docs/."""

@@ -19,6 +19,7 @@ from pypto_cast.cli.command_list import COMMANDS
 # As in pypto_cast.loading: a command may be the first to need it, after the main thread has ended.
 importlib.import_module("concurrent.futures.process")
 
+_ROOMS: Final = ("tiling", "simulator", "ascend_kernels", "pypto_cast")
 _EXTRA: Final = ("typer", "rich", "jinja2", "safetensors", "click")
 _SUCCESS: Final = 0
 _FAILURE: Final = 2
@@ -53,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         return _fail(_missing(error))
     except Exception as error:
-        return _fail(_reason(error))
+        return _fail(_reason(error) + _named(error))
     return _SUCCESS
 
 
@@ -100,6 +101,17 @@ def _missing(error: ModuleNotFoundError) -> str:
     return str(error)
 
 
+def _named(error: Exception) -> str:
+    """The class of an error or a warning of this project, by which the pages list it."""
+    own = (
+        kind.__name__
+        for kind in type(error).__mro__
+        if kind.__module__.partition(".")[0] in _ROOMS and not kind.__name__.startswith("_")
+    )
+    name = next(own, "")
+    return f" [{name}]" if name else ""
+
+
 def _reason(error: Exception) -> str:
     """The text of an error, in the words of whoever raised it."""
     # Typer's own errors word themselves; they share no class that every version of it exports.
@@ -122,6 +134,8 @@ def _one_line_warnings() -> Iterator[None]:
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
         text = str(message)
+        if isinstance(message, Warning):
+            text += _named(message)
         if text not in shown:
             shown.add(text)
             _say("warning", text)

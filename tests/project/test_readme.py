@@ -15,7 +15,7 @@ from support.environment.page_code import blocks_of
 from support.environment.sources import ROOT
 
 from ascend_kernels.matrix_table import grid, markdown
-from docs.generators import fidelity_tables, notebook_page
+from docs.generators import change_page, fidelity_tables, notebook_page
 from docs.generators.generated import PAGES
 from docs.generators.kernel_picture import KERNEL_PICTURE, kernel_picture
 from docs.generators.markdown_text import joined
@@ -121,6 +121,14 @@ def test_the_picture_of_tasks_is_that_of_the_dump() -> None:
     assert SCHEDULE_PICTURE.read_text(encoding="utf-8") == schedule_picture()
 
 
+def test_every_result_that_changes_is_on_its_page() -> None:
+    text = "## [2.0]\n\n### Results that change\n\n- A is\n  B. As before: C.\n- D.\n\n### Added\n"
+    assert [*change_page.changes(text)] == [("2.0", "A is B.", "C."), ("2.0", "D.", "")]
+    items = [*change_page.changes((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))]
+    assert len(items) > 20
+    assert all(write().count("\n| ") == len(items) + 2 for write in change_page.PAGES.values())
+
+
 def test_the_site_does_not_publish_its_generators() -> None:
     text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     excluded = re.search(r"^exclude_docs: \|\n((?:  .*\n)+)", text, re.M)
@@ -162,6 +170,10 @@ def test_a_translation_has_the_headings_and_the_code_of_the_page(page: Path) -> 
     [
         "index",
         "start",
+        "tasks",
+        "cheat_sheet",
+        "migration",
+        "limits",
         "concepts",
         "operations_to_tasks",
         "kernel_tasks",
