@@ -4,6 +4,7 @@ of the project, and the pages for contributors name files that exist.
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import subprocess
@@ -182,10 +183,24 @@ def test_a_translation_has_the_headings_and_the_code_of_the_page(page: Path) -> 
         "device",
         "device_owners",
         "testing",
+        "comparison",
+        "matrix",
+        "routes",
     ],
 )
 def test_there_is_a_translation(name: str) -> None:
     assert DOCS / f"{name}.zh.md" in TRANSLATED
+
+
+def test_the_parts_of_a_translation_are_those_of_the_page() -> None:
+    pytest.importorskip("mkdocs", reason="mkdocs is not installed")
+    site_hooks = importlib.import_module("docs.generators.site_hooks")
+    for name in ("matrix", "routes"):
+        parts = re.findall(r"<!-- part: (\S+) (.*?) -->", (DOCS / f"{name}.zh.md").read_text())
+        assert parts
+        assert all(site_hooks.part_of(*part).strip() for part in parts)
+    with pytest.raises(ValueError, match="has no generated part 'gird'"):
+        site_hooks.part_of("matrix.md", "gird")
 
 
 def test_every_tutorial_is_translated() -> None:
