@@ -217,6 +217,19 @@ def test_lines_within_a_chinese_sentence_are_joined() -> None:
         assert joined(kept) == kept
 
 
+def test_code_is_copied_without_prompts() -> None:
+    """The button of a block copies all of it."""
+    blocks = [
+        (path.name, line)
+        for path in (README, *WRITTEN, *TRANSLATED)
+        for block in blocks_of(path.read_text(encoding="utf-8"))
+        if block.language in ("sh", "python", "toml")
+        for line in block.text.splitlines()
+        if re.match(r"\s*(\$ |>>> |\.\.\. |In \[)", line)
+    ]
+    assert blocks == []
+
+
 def test_both_set_up_commands_make_their_own_environment() -> None:
     blocks = blocks_of(README.read_text(encoding="utf-8"))
     commands = [b.text for b in blocks if b.text.startswith("python3 -m venv")]
