@@ -25,7 +25,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     **command_page.PAGES,
     **change_page.PAGES,
     **error_pages.PAGES,
-    "tutorials/quantising_notebook.md": notebook_page.page,
+    **notebook_page.PAGES,
 }
 """Pages by their path in docs/."""
 

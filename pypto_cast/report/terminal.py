@@ -25,8 +25,10 @@ _INDENT: Final = 4
 _LEAST_NAME: Final = 28
 """Cells of a shortened name from which on other columns give way instead."""
 _PIPE_WIDTH: Final = 200
-_LONG_SECONDS: Final = 10.0
-"""Remaining work from which on its duration is said where no bar is drawn."""
+_FIRST_SECONDS: Final = 10.0
+"""Work by whose pace the duration of the rest is estimated where no bar is drawn."""
+_LONG_SECONDS: Final = 30.0
+"""Remaining work from which on its duration is said there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,9 +157,18 @@ def _lines(words: Sequence[str], width: int) -> Iterator[str]:
 
 
 def _console() -> Console:
-    """A console as wide as the terminal; into a pipe or a file, as wide as a report needs."""
+    """A console as wide as the terminal; into a pipe or a file, as wide as a report needs.
+
+    The output of a notebook's cell is such a file.
+    """
     fixed = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return Console(width=None if fixed else _PIPE_WIDTH, highlight=False, markup=False, emoji=False)
+    return Console(
+        width=None if fixed else _PIPE_WIDTH,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        force_jupyter=False,
+    )
 
 
 def write(text: str) -> None:
@@ -218,13 +229,13 @@ def _print(parts: Sequence[RenderableType]) -> None:
 
 def progress(*columns: str | ProgressColumn) -> Progress:
     """A progress bar on stderr, where a terminal draws it; elsewhere one line on long work."""
-    return _Progress(*columns, console=Console(stderr=True), transient=True)
+    return _Progress(*columns, console=Console(stderr=True, force_jupyter=False), transient=True)
 
 
 class _Progress(Progress):
     """Bars of a terminal that can move its cursor.
 
-    Elsewhere the remaining time is said once, after the first piece of the work, if it is long.
+    Elsewhere the remaining time is said once, after the first seconds of the work, if it is long.
     """
 
     def __init__(self, *columns: str | ProgressColumn, console: Console, transient: bool) -> None:
@@ -237,10 +248,11 @@ class _Progress(Progress):
         """Change a task, and say how long the rest will take where no bar does."""
         super().update(task_id, **fields)
         task = self._tasks[task_id]
-        if self._is_said or not task.total or not task.completed or not task.elapsed:
+        elapsed = task.elapsed or 0.0
+        if self._is_said or not task.total or not task.completed or elapsed < _FIRST_SECONDS:
             return
         self._is_said = True
-        left = task.elapsed * (task.total - task.completed) / task.completed
+        left = elapsed * (task.total - task.completed) / task.completed
         if left >= _LONG_SECONDS:
             note(f"{task.description}: about {duration(left)} left")
 
