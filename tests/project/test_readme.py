@@ -184,6 +184,7 @@ def test_a_translation_has_the_headings_and_the_code_of_the_page(page: Path) -> 
         "device_owners",
         "testing",
         "comparison",
+        "features",
         "matrix",
         "routes",
     ],
