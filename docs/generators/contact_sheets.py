@@ -18,19 +18,22 @@ WIDTHS: Final = {"desktop": 1280, "phone": 390}
 THEMES: Final = ("light", "dark")
 LANGUAGES: Final = ("en", "zh")
 _HEIGHT: Final = 900
+_HEAD: Final = 1000
+"""Characters in which a page that redirects says so."""
 _THUMB: Final = 200
 _ACROSS: Final = 10
 _FLAGS: Final = ("--no-sandbox", "--disable-gpu")
 
 
 def pages_of(site: Path, language: str) -> list[Path]:
-    """The pages of a language, in the order of their paths."""
+    """The pages of a language, in the order of their paths, but for redirections."""
     folder = site if language == LANGUAGES[0] else site / language
     others = [site / each for each in LANGUAGES[1:]]
     return [
         path
         for path in sorted(folder.rglob("*.html"))
         if path.name != "404.html"
+        and 'http-equiv="refresh"' not in path.read_text(encoding="utf-8")[:_HEAD]
         and (language != LANGUAGES[0] or not any(path.is_relative_to(each) for each in others))
     ]
 

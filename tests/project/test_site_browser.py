@@ -116,6 +116,8 @@ def test_search_without_a_network_finds_words(site: Path, browser: Any, language
 def test_a_contact_sheet_has_each_page(tmp_path: Path, browser: Any) -> None:
     for name in ("a", "b"):
         (tmp_path / f"{name}.html").write_text(f"<h1>{name}</h1>", encoding="utf-8")
+    moved = '<meta http-equiv="refresh" content="0; url=a.html">'
+    (tmp_path / "moved.html").write_text(moved, encoding="utf-8")
     pages = pages_of(tmp_path, "en")
     assert [path.name for path in pages] == ["a.html", "b.html"]
     assert sheet(browser, pages, 390, "dark").startswith(b"\x89PNG")
