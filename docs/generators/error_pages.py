@@ -78,7 +78,7 @@ def message_of(name: str) -> str:
 
 
 def page() -> str:
-    """What each error means and what helps, by class."""
+    """The meaning and the remedy of each error, by class."""
     return _page(
         "# Errors and warnings",
         "The command ends an error of this project with the name of its class in brackets, and so "
