@@ -7,8 +7,10 @@ from typing import Final
 
 from docs.generators import (
     api_pages,
+    change_page,
     command_page,
     device_tables,
+    error_pages,
     fidelity_tables,
     lint_tables,
     name_pages,
@@ -21,8 +23,10 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     **operation_pages.PAGES,
     **api_pages.PAGES,
     **name_pages.PAGES,
-    "reference/command.md": command_page.page,
-    "tutorials/quantising_notebook.md": notebook_page.page,
+    **command_page.PAGES,
+    **change_page.PAGES,
+    **error_pages.PAGES,
+    **notebook_page.PAGES,
 }
 """Pages by their path in docs/."""
 

@@ -1,19 +1,29 @@
-"""The tutorial that is a notebook: executed anew, and as a page of the site.
+"""The gallery of notebooks: executed anew, and as pages of the site.
 
 python -m docs.generators.notebook_page    stores the outputs of all cells
 """
 
 from __future__ import annotations
 
+import os
 import tempfile
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
-NOTEBOOK: Final = Path(__file__).parents[1] / "tutorials" / "quantising_notebook.ipynb"
+_ROOT: Final = Path(__file__).parents[2]
+_FOLDER: Final = _ROOT / "docs" / "tutorials"
+_MOST_PLAIN: Final = 1000
+"""Characters of an object's text that is stored beside its table."""
+NOTEBOOKS: Final[Mapping[str, Path]] = MappingProxyType(
+    {name: _FOLDER / f"{name}_notebook.ipynb" for name in ("quantising", "fit", "checkpoint")}
+)
 
 
-def executed() -> Any:
-    """The notebook with the outputs of a run in an empty folder, and no metadata but its kernel's.
+def executed(path: Path) -> Any:
+    """A notebook with the outputs of a run in a folder with the examples, without its metadata.
 
     Raises:
         nbclient.exceptions.CellExecutionError: a cell raised.
@@ -21,10 +31,12 @@ def executed() -> Any:
     import nbclient
     import nbformat
 
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    notebook = nbformat.read(path, as_version=4)
     with tempfile.TemporaryDirectory() as folder:
+        os.symlink(_ROOT / "examples", Path(folder, "examples"))
         resources = {"metadata": {"path": folder}}
-        nbclient.NotebookClient(notebook, timeout=120, resources=resources).execute()
+        client = nbclient.NotebookClient(notebook, timeout=300, resources=resources)
+        client.execute(env={**os.environ, "COLUMNS": "100", "PYTHONPATH": str(_ROOT)})
     notebook.metadata = nbformat.from_dict(
         {
             "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -33,18 +45,28 @@ def executed() -> Any:
     )
     for cell in notebook.cells:
         cell.metadata = nbformat.NotebookNode()
+        for output in cell.get("outputs", ()):
+            shown = output.get("data", {})
+            if "text/html" in shown and len(shown.get("text/plain", "")) > _MOST_PLAIN:
+                del shown["text/plain"]
     return notebook
 
 
-def page() -> str:
-    """The stored notebook as Markdown; its tables are HTML."""
+def page(name: str) -> str:
+    """A stored notebook as Markdown; its tables are HTML."""
     from nbconvert import MarkdownExporter
 
-    text, _ = MarkdownExporter().from_filename(str(NOTEBOOK))
-    return f"{text}\n[The notebook]({NOTEBOOK.name})\n"
+    text, _ = MarkdownExporter().from_filename(str(NOTEBOOKS[name]))
+    return f"{text}\n[The notebook]({NOTEBOOKS[name].name})\n"
+
+
+PAGES: Final[Mapping[str, Callable[[], str]]] = MappingProxyType(
+    {f"tutorials/{name}_notebook.md": partial(page, name) for name in NOTEBOOKS}
+)
 
 
 if __name__ == "__main__":
     import nbformat
 
-    nbformat.write(executed(), NOTEBOOK)
+    for path in NOTEBOOKS.values():
+        nbformat.write(executed(path), path)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +31,54 @@ _STYLE: Final = (
     ".t3{fill:#f7d794} .buffer{fill:#dfe9f7} .sum{fill:#eee} .most{fill:#f7d794} "
     ".page{fill:#fff;stroke:none} line{stroke:#888;stroke-dasharray:4 3}"
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """A leaf's buffers over its operations: one column an operation, bytes of UB downward.
+
+    Attributes:
+        left, top: where its box begins.
+        column: width of an operation.
+        high: height for `most_bytes`, the last byte that is drawn.
+    """
+
+    left: int
+    top: int
+    column: int
+    high: int
+    most_bytes: int
+
+    def y_of(self, address: int) -> float:
+        """The height of an address of UB."""
+        return self.top + address * (self.high / self.most_bytes)
+
+    def width_of(self, leaf: Leaf) -> int:
+        """The width of all columns."""
+        return (max(leaf.operation_columns) + 1) * self.column
+
+    def drawn(self, leaf: Leaf, kinds: Sequence[str]) -> Iterator[str]:
+        """The opcodes, the buffers, each of a class of the style, and three addresses."""
+        columns = leaf.operation_columns
+        for index, operation in enumerate(leaf.operations):
+            if operation.flag is None:
+                x = self.left + columns[index] * self.column + self.column // 2
+                turned = f'transform="rotate(-38 {x} {self.top - 8})"'
+                label = f'x="{x}" y="{self.top - 8}" {turned}>{operation.opcode}'
+                yield f'<text class="small" {label}</text>'
+        width = self.width_of(leaf)
+        yield f'<rect x="{self.left}" y="{self.top}" width="{width}" height="{self.high}"/>'
+        for buffer, kind in zip(leaf.buffers, kinds, strict=True):
+            first, last = columns[buffer.first], columns[buffer.last]
+            high = self.y_of(buffer.size_bytes) - self.top
+            yield (
+                f'<rect class="{kind}" x="{self.left + first * self.column}" '
+                f'y="{self.y_of(buffer.address):.1f}" '
+                f'width="{(last - first + 1) * self.column}" height="{max(high, 1):.1f}"/>'
+            )
+        for address in dict.fromkeys((0, leaf.peak_ub_bytes, self.most_bytes)):
+            y = self.y_of(address)
+            yield f'<text class="small end" x="{self.left - 6}" y="{y + 5:.1f}">{address:,}</text>'
 
 
 def example() -> Schedule:
@@ -71,35 +120,14 @@ def _tasks(schedule: Schedule) -> Iterator[str]:
 
 
 def _buffers(schedule: Schedule, leaf: Leaf) -> Iterator[str]:
-    ub_bytes = chip_named(schedule.chip).ub_bytes
-    columns = leaf.operation_columns
     yield text_at(300, 74, "Below: the leaf, one column an operation,")
     yield text_at(300, 92, "one box a buffer: where it lies in UB,")
     yield text_at(300, 110, "from its first use to its last.")
-    for index, operation in enumerate(leaf.operations):
-        if operation.flag is None:
-            x = _LEFT + columns[index] * _COLUMN + _COLUMN // 2
-            turned = f'transform="rotate(-38 {x} {_TOP_OF_UB - 8})"'
-            label = f'x="{x}" y="{_TOP_OF_UB - 8}" {turned}>{operation.opcode}'
-            yield f'<text class="small" {label}</text>'
-    scale = _UB_HEIGHT / ub_bytes
-    width = (max(columns) + 1) * _COLUMN
-    yield f'<rect x="{_LEFT}" y="{_TOP_OF_UB}" width="{width}" height="{_UB_HEIGHT}"/>'
-    for buffer in leaf.buffers:
-        first, last = columns[buffer.first], columns[buffer.last]
-        top, high = _TOP_OF_UB + buffer.address * scale, buffer.size_bytes * scale
-        yield (
-            f'<rect class="buffer" x="{_LEFT + first * _COLUMN}" y="{top:.1f}" '
-            f'width="{(last - first + 1) * _COLUMN}" height="{max(high, 1):.1f}"/>'
-        )
-    for name, address in (
-        ("0", 0),
-        (f"{leaf.peak_ub_bytes:,}", leaf.peak_ub_bytes),
-        (f"{ub_bytes:,}", ub_bytes),
-    ):
-        y = _TOP_OF_UB + address * scale
-        yield f'<text class="small end" x="{_LEFT - 6}" y="{y + 5:.1f}">{name}</text>'
-    y = _TOP_OF_UB + leaf.peak_ub_bytes * scale
+    ub_bytes = chip_named(schedule.chip).ub_bytes
+    panel = Panel(left=_LEFT, column=_COLUMN, top=_TOP_OF_UB, high=_UB_HEIGHT, most_bytes=ub_bytes)
+    yield from panel.drawn(leaf, ["buffer"] * len(leaf.buffers))
+    y = panel.y_of(leaf.peak_ub_bytes)
+    width = panel.width_of(leaf)
     yield f'<line x1="{_LEFT}" x2="{_LEFT + width}" y1="{y:.1f}" y2="{y:.1f}"/>'
 
 

@@ -21,6 +21,7 @@ _ROOT: Final = Path(__file__).parents[2]
 _LINK: Final = re.compile(r"\[([^\]]+)\]\((\.\./[^)]*)\)")
 _EXPLORER: Final = "<!-- explorer -->"
 _MARKER: Final = re.compile(r"<!-- table: (\w+) -->")
+_PART: Final = re.compile(r"<!-- part: ([\w.]+) ([\w ]+) -->")
 
 
 def on_config(config: MkDocsConfig) -> None:
@@ -51,6 +52,7 @@ def on_page_read_source(page: Page, config: MkDocsConfig) -> str | None:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Fills in tables, joins Chinese lines, names files that a page of the site cannot link."""
     markdown = _MARKER.sub(lambda found: TABLES[found[1]](), joined(markdown))
+    markdown = _PART.sub(lambda found: part_of(found[1], found[2]), markdown)
     folder = Path(config.docs_dir) / Path(page.file.src_uri).parent
 
     def outside(found: re.Match[str]) -> str:
@@ -60,6 +62,20 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return f"`{target.relative_to(_ROOT)}`"
 
     return _LINK.sub(outside, markdown)
+
+
+def part_of(page: str, name: str) -> str:
+    """The generated part of an English page, which its translation shows as it is.
+
+    Raises:
+        ValueError: the page has no part of that name.
+    """
+    text = (_ROOT / "docs" / page).read_text(encoding="utf-8")
+    start = rf"<!-- (?:generated: {name}|{name}: generated [^>]*) -->\n"
+    found = re.search(rf"{start}(.*?)<!-- end(?: of {name})? -->", text, re.S)
+    if found is None:
+        raise ValueError(f"docs/{page} has no generated part {name!r}")
+    return found[1]
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:

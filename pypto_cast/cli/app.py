@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import inspect
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final, get_type_hints
 
 import typer
+import typer.core
 
+from pypto_cast.cli.command_list import COMMANDS, GROUPS, exit_codes
+from pypto_cast.report import terminal
 from simulator.corrections import READINGS
 from tiling.chips import CHIPS, DEFAULT_CHIP
 
@@ -28,15 +35,57 @@ def _dump_folder(text: str) -> Path:
     return Path(text)
 
 
+def _beginning(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """Completes a word to the names that begin with it."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in names() if name.startswith(incomplete)]
+
+    return complete
+
+
+def _dtypes() -> list[str]:
+    from pypto_cast.dtypes.data_types import DataType
+
+    return [dtype.name for dtype in DataType]
+
+
+def _modes() -> list[str]:
+    from pypto_cast.dtypes.data_types import CastMode
+
+    return [mode.name for mode in CastMode]
+
+
 Array = Annotated[Path, typer.Argument(metavar="IN.npy", help="The array to cast.")]
 Held = Annotated[
     str | None,
     typer.Option("--from", metavar="DTYPE", help="Dtype stored in the file: DT_BF16, DT_INT4."),
 ]
-From = Annotated[str, typer.Option("--from", metavar="DTYPE", help="Source, such as DT_FP32.")]
-To = Annotated[str, typer.Option("--to", metavar="DTYPE", help="Destination, such as DT_BF16.")]
+From = Annotated[
+    str,
+    typer.Option(
+        "--from",
+        metavar="DTYPE",
+        autocompletion=_beginning(_dtypes),
+        help="Source, such as DT_FP32.",
+    ),
+]
+To = Annotated[
+    str,
+    typer.Option(
+        "--to",
+        metavar="DTYPE",
+        autocompletion=_beginning(_dtypes),
+        help="Destination, such as DT_BF16.",
+    ),
+]
 Mode = Annotated[
-    str, typer.Option(metavar="MODE", help="Round mode, such as CAST_RINT; CAST_NONE: default.")
+    str,
+    typer.Option(
+        metavar="MODE",
+        autocompletion=_beginning(_modes),
+        help="Round mode, such as CAST_RINT; CAST_NONE: default.",
+    ),
 ]
 Satmode = Annotated[
     str, typer.Option(metavar="ON|OFF", help="ON clamps integers out of range, OFF keeps low bits.")
@@ -47,7 +96,10 @@ Tile = Annotated[
 ChipName = Annotated[
     str | None,
     typer.Option(
-        "--chip", metavar="NAME", help=f"One of {', '.join(CHIPS)}; {DEFAULT_CHIP} if not set."
+        "--chip",
+        metavar="NAME",
+        autocompletion=_beginning(lambda: CHIPS),
+        help=f"One of {', '.join(CHIPS)}; {DEFAULT_CHIP} if not set.",
     ),
 ]
 InfNan = Annotated[
@@ -97,6 +149,18 @@ Scheduler = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+_SHARED: Final[Mapping[str, Any]] = {
+    "quiet": Annotated[
+        bool,
+        typer.Option(
+            "--quiet", "-q", help="Print errors alone; files, JSON and exit codes are as before."
+        ),
+    ],
+    "no_progress": Annotated[
+        bool, typer.Option("--no-progress", help="Draw no bar, and say no remaining time.")
+    ],
+}
+"""Options that every command but `run` has besides its own."""
 
 
 def _root(
@@ -142,6 +206,47 @@ def refuse_unread(context: typer.Context, names: Collection[str], reason: str) -
         raise ValueError(f"{' and '.join(given)} would change nothing {reason}")
 
 
+class _Commands(typer.core.TyperGroup):
+    """The list of commands in the help, by group."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write one section for each group."""
+        for title, names in GROUPS.items():
+            found = [(name, self.get_command(ctx, name)) for name in names]
+            with formatter.section(title):
+                room = formatter.width - formatter.current_indent - max(map(len, COMMANDS)) - 2
+                rows = [(n, x.get_short_help_str(room)) for n, x in found if x is not None]
+                width = max(map(len, COMMANDS))
+                formatter.write_dl([(name.ljust(width), text) for name, text in rows])
+
+
+def _with_shared_options(run: Callable[..., None]) -> Callable[..., None]:
+    """The function of a command with the options that all have, which set how much is printed."""
+
+    @functools.wraps(run)
+    def command(*, quiet: bool, no_progress: bool, **own: Any) -> None:
+        with contextlib.ExitStack() as stack:
+            if quiet:
+                stack.enter_context(warnings.catch_warnings())
+                warnings.simplefilter("ignore")
+            shown = terminal.Verbosity(report=not quiet, progress=not (quiet or no_progress))
+            stack.enter_context(terminal.printing(shown))
+            run(**own)
+
+    hints = {**get_type_hints(run, include_extras=True), **_SHARED}
+    parameters = [
+        *inspect.signature(run).parameters.values(),
+        *(
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False)
+            for name in _SHARED
+        ),
+    ]
+    resolved = [each.replace(annotation=hints[each.name]) for each in parameters]
+    command.__annotations__ = hints
+    command.__signature__ = inspect.Signature(resolved)  # type: ignore[attr-defined]
+    return command
+
+
 def invoke(commands: Mapping[str, Callable[..., None]], arguments: list[str]) -> int:
     """Parse the arguments and run the command they name; errors are raised, not printed.
 
@@ -153,6 +258,7 @@ def invoke(commands: Mapping[str, Callable[..., None]], arguments: list[str]) ->
         The exit code that the command asked for, 0 unless it did.
     """
     app = typer.Typer(
+        cls=_Commands,
         context_settings={"help_option_names": ["-h", "--help"]},
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
@@ -163,7 +269,8 @@ def invoke(commands: Mapping[str, Callable[..., None]], arguments: list[str]) ->
             "ignore_unknown_options": name in _TAKE_NUMBERS,
             "allow_interspersed_args": name not in _TAKE_THE_REST,
         }
-        app.command(name, context_settings=settings)(run)
+        shared = run if name in _TAKE_THE_REST else _with_shared_options(run)
+        app.command(name, context_settings=settings, epilog=exit_codes(name))(shared)
     command = typer.main.get_command(app)
     if _COMPLETE in os.environ:
         command.main(arguments, "pypto-cast")

@@ -14,35 +14,18 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from pypto_cast import __version__, loading
+from pypto_cast.cli.command_list import COMMANDS
 
 # As in pypto_cast.loading: a command may be the first to need it, after the main thread has ended.
 importlib.import_module("concurrent.futures.process")
 
+_ROOMS: Final = ("tiling", "simulator", "ascend_kernels", "pypto_cast")
 _EXTRA: Final = ("typer", "rich", "jinja2", "safetensors", "click")
 _SUCCESS: Final = 0
 _FAILURE: Final = 2
 _VERSION: Final = "--version"
 _ENDINGS: Final = ("SIGTERM", "SIGHUP")
 """Signals that would end the process before it has cleared its unfinished outputs."""
-_COMMANDS: Final = (
-    *(
-        "cast",
-        "checkpoint",
-        "diff",
-        "judge",
-        "lint",
-        "matrix",
-        "operations",
-        "explain",
-        "compare",
-        "route",
-        "trace",
-        "tune",
-    ),
-    *("sweep", "verify", "run", "certainty", "compile", "schedule", "check-schedule"),
-    *("device-check", "facts"),
-)
-"""In the order of the help; each is the function `run_NAME` of its module."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,9 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: those of the command line unless given.
 
     Returns:
-        The exit code: 0 or 2, or 1 where `verify`, `diff`, `lint`, `check-schedule` or
-        `device-check` found something, a dry run something to refuse, or
-        `schedule --fail-over-ub` a kernel that does not fit; of `run`, the program's.
+        The exit code: 0 or 2, or 1 as `command_list.FOUND` says; of `run`, the program's.
     """
     try:
         _escape_output()
@@ -73,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         return _fail(_missing(error))
     except Exception as error:
-        return _fail(_reason(error))
+        return _fail(_reason(error) + _named(error))
     return _SUCCESS
 
 
@@ -93,7 +74,7 @@ def _invoke(arguments: list[str]) -> int:
     from pypto_cast.cli.app import invoke
 
     commands: dict[str, Callable[..., None]] = {}
-    for name in [name for name in _COMMANDS if [name] == arguments[:1]] or _COMMANDS:
+    for name in [name for name in COMMANDS if [name] == arguments[:1]] or COMMANDS:
         words = name.replace("-", "_")
         module = importlib.import_module(f"pypto_cast.cli.commands.{words}_command")
         commands[name] = getattr(module, f"run_{words}")
@@ -120,6 +101,17 @@ def _missing(error: ModuleNotFoundError) -> str:
     return str(error)
 
 
+def _named(error: Exception) -> str:
+    """The class of an error or a warning of this project, by which the pages list it."""
+    own = (
+        kind.__name__
+        for kind in type(error).__mro__
+        if kind.__module__.partition(".")[0] in _ROOMS and not kind.__name__.startswith("_")
+    )
+    name = next(own, "")
+    return f" [{name}]" if name else ""
+
+
 def _reason(error: Exception) -> str:
     """The text of an error, in the words of whoever raised it."""
     # Typer's own errors word themselves; they share no class that every version of it exports.
@@ -142,6 +134,8 @@ def _one_line_warnings() -> Iterator[None]:
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
         text = str(message)
+        if isinstance(message, Warning):
+            text += _named(message)
         if text not in shown:
             shown.add(text)
             _say("warning", text)

@@ -7,14 +7,15 @@ import itertools
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import rich.table
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
-from rich.progress import Progress, ProgressColumn
+from rich.progress import Progress, ProgressColumn, TaskID
 from rich.text import Text
 
 from pypto_cast.report.report import Fact, Report, Table, json_text
@@ -24,6 +25,37 @@ _INDENT: Final = 4
 _LEAST_NAME: Final = 28
 """Cells of a shortened name from which on other columns give way instead."""
 _PIPE_WIDTH: Final = 200
+_FIRST_SECONDS: Final = 10.0
+"""Work by whose pace the duration of the rest is estimated where no bar is drawn."""
+_LONG_SECONDS: Final = 30.0
+"""Remaining work from which on its duration is said there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verbosity:
+    """Text that a command prints beside its files and its JSON.
+
+    Attributes:
+        report: the report as text.
+        progress: bars, and how long the rest will take.
+    """
+
+    report: bool = True
+    progress: bool = True
+
+
+_ALL: Final = Verbosity()
+_VERBOSITY: Final = ContextVar("verbosity", default=_ALL)
+
+
+@contextlib.contextmanager
+def printing(verbosity: Verbosity) -> Iterator[None]:
+    """Print as much inside."""
+    token = _VERBOSITY.set(verbosity)
+    try:
+        yield
+    finally:
+        _VERBOSITY.reset(token)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,15 +157,38 @@ def _lines(words: Sequence[str], width: int) -> Iterator[str]:
 
 
 def _console() -> Console:
-    """A console as wide as the terminal; into a pipe or a file, as wide as a report needs."""
+    """A console as wide as the terminal; into a pipe or a file, as wide as a report needs.
+
+    The output of a notebook's cell is such a file.
+    """
     fixed = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return Console(width=None if fixed else _PIPE_WIDTH, highlight=False, markup=False, emoji=False)
+    return Console(
+        width=None if fixed else _PIPE_WIDTH,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        force_jupyter=False,
+    )
+
+
+def write(text: str) -> None:
+    """Print lines that are a command's report."""
+    if _VERBOSITY.get().report:
+        sys.stdout.write(text)
+
+
+def note(text: str) -> None:
+    """Say on stderr how far work is, or how long it will take."""
+    if _VERBOSITY.get().progress:
+        print(f"pypto-cast: {text}", file=sys.stderr)
 
 
 def show(report: Report, *, as_json: bool = False) -> None:
     """Print a report as text, or as JSON."""
     if as_json:
         sys.stdout.write(json_text(report))
+        return
+    if not _VERBOSITY.get().report:
         return
     title = [Text(report.title, style="bold")] if report.title else []
     parts: list[RenderableType] = [*title, *_pairs(report.facts)]
@@ -173,6 +228,37 @@ def _print(parts: Sequence[RenderableType]) -> None:
 
 
 def progress(*columns: str | ProgressColumn) -> Progress:
-    """A progress bar on stderr, where there is a terminal to see it."""
-    console = Console(stderr=True)
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    """A progress bar on stderr, where a terminal draws it; elsewhere one line on long work."""
+    return _Progress(*columns, console=Console(stderr=True, force_jupyter=False), transient=True)
+
+
+class _Progress(Progress):
+    """Bars of a terminal that can move its cursor.
+
+    Elsewhere the remaining time is said once, after the first seconds of the work, if it is long.
+    """
+
+    def __init__(self, *columns: str | ProgressColumn, console: Console, transient: bool) -> None:
+        is_drawn = console.is_terminal and not console.is_dumb_terminal
+        disable = not (is_drawn and _VERBOSITY.get().progress)
+        super().__init__(*columns, console=console, transient=transient, disable=disable)
+        self._is_said = is_drawn
+
+    def update(self, task_id: TaskID, **fields: Any) -> None:
+        """Change a task, and say how long the rest will take where no bar does."""
+        super().update(task_id, **fields)
+        task = self._tasks[task_id]
+        elapsed = task.elapsed or 0.0
+        if self._is_said or not task.total or not task.completed or elapsed < _FIRST_SECONDS:
+            return
+        self._is_said = True
+        left = elapsed * (task.total - task.completed) / task.completed
+        if left >= _LONG_SECONDS:
+            note(f"{task.description}: about {duration(left)} left")
+
+
+def duration(seconds: float) -> str:
+    """A duration in one unit: 45 s, 12 min, 3.5 h."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

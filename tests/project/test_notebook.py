@@ -1,4 +1,4 @@
-"""The tutorial that is a notebook holds the outputs that its cells give."""
+"""The notebooks of the gallery hold the outputs that their cells give."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
-from docs.generators.notebook_page import NOTEBOOK, executed, page
+from docs.generators.notebook_page import NOTEBOOKS, executed, page
+
+every_notebook = pytest.mark.parametrize("name", NOTEBOOKS)
 
 
-def stored() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
+def stored(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(NOTEBOOKS[name].read_text(encoding="utf-8"))
     return found
 
 
@@ -22,10 +24,11 @@ def needs(*names: str) -> None:
         pytest.importorskip(name, reason=f"{name} is not installed")
 
 
-def test_the_cells_give_what_is_stored() -> None:
+@every_notebook
+def test_the_cells_give_what_is_stored(name: str) -> None:
     needs("nbclient", "nbformat", "ipykernel")
-    made = executed()
-    for cell, before in zip(made.cells, stored()["cells"], strict=True):
+    made = executed(NOTEBOOKS[name])
+    for cell, before in zip(made.cells, stored(name)["cells"], strict=True):
         assert cell.cell_type == before["cell_type"]
         if cell.cell_type == "code":
             assert cell.execution_count == before["execution_count"]
@@ -35,31 +38,46 @@ def test_the_cells_give_what_is_stored() -> None:
             assert json.loads(text)["cells"][0]["outputs"] == before["outputs"], cell.source
 
 
-def test_nothing_of_a_machine_is_stored() -> None:
-    text = NOTEBOOK.read_text(encoding="utf-8")
+@every_notebook
+def test_nothing_of_a_machine_is_stored(name: str) -> None:
+    text = NOTEBOOKS[name].read_text(encoding="utf-8")
     assert not re.search(r'/tmp|/home|/root|\\\\Users|"version"|timestamp', text)
-    assert set(stored()["metadata"]) == {"kernelspec", "language_info"}
-    assert all(cell["metadata"] == {} for cell in stored()["cells"])
+    assert set(stored(name)["metadata"]) == {"kernelspec", "language_info"}
+    assert all(cell["metadata"] == {} for cell in stored(name)["cells"])
 
 
-def test_every_kind_of_table_is_shown() -> None:
+@pytest.mark.parametrize(
+    ("name", "captions"),
+    [
+        (
+            "quantising",
+            "x: DT_FP32 [16, 64]|2.5: FP32 -&gt; INT32|y: DT_INT8 [16, 64]|Outputs|Outputs",
+        ),
+        (
+            "fit",
+            "rms_norm: does not fit in UB, at MUL (rms_norm.py:10)|rms_norm: 1 leaf, 16 tasks|"
+            "kernel rms_norm, model tasks",
+        ),
+        ("checkpoint", "layer1.weight as INT8: DT_INT8 [64, 128]"),
+    ],
+)
+def test_objects_are_shown_as_tables(name: str, captions: str) -> None:
+    """Tensors, explanations, certainty, reasons of a fit, schedules and estimates."""
     shown = [
         "".join(output["data"]["text/html"])
-        for cell in stored()["cells"]
+        for cell in stored(name)["cells"]
         for output in cell.get("outputs", ())
         if "text/html" in output.get("data", {})
     ]
-    captions = [re.findall("<caption>(.*?)</caption>", text)[0] for text in shown]
-    assert (
-        captions
-        == ["x: DT_FP32 [16, 64]", "2.5: FP32 -&gt; INT32", "y: DT_INT8 [16, 64]"] + ["Outputs"] * 2
-    )
+    first = "|".join(re.findall("<caption>(.*?)</caption>", text)[0] for text in shown)
+    assert first == captions
 
 
 def test_the_page_of_the_site_shows_cells_and_outputs() -> None:
     needs("nbconvert")
-    text = page()
+    text = page("quantising")
     assert text.startswith("# A quantising kernel in a notebook")
-    assert text.count("```python\n") == sum(c["cell_type"] == "code" for c in stored()["cells"])
+    cells = stored("quantising")["cells"]
+    assert text.count("```python\n") == sum(c["cell_type"] == "code" for c in cells)
     assert "<td>90.52% certain</td><td>927</td><td>0</td><td>97</td>" in text
     assert "100% certain" in text

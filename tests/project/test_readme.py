@@ -4,6 +4,7 @@ of the project, and the pages for contributors name files that exist.
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import subprocess
@@ -15,8 +16,9 @@ from support.environment.page_code import blocks_of
 from support.environment.sources import ROOT
 
 from ascend_kernels.matrix_table import grid, markdown
-from docs.generators import fidelity_tables, notebook_page
+from docs.generators import change_page, fidelity_tables, notebook_page
 from docs.generators.generated import PAGES
+from docs.generators.kernel_picture import KERNEL_PICTURE, kernel_picture
 from docs.generators.markdown_text import joined
 from docs.generators.rounding_picture import PICTURE, picture
 from docs.generators.schedule_picture import SCHEDULE_PICTURE, schedule_picture
@@ -55,7 +57,7 @@ def test_code_of_readme_and_site_gives_what_they_show() -> None:
 def test_code_of_generated_pages_gives_what_they_show(tmp_path: Path) -> None:
     pages = []
     for name, write in PAGES.items():
-        if write is notebook_page.page:
+        if name in notebook_page.PAGES:
             continue  # its cells are executed where the notebook is tested
         path = tmp_path / name.replace("/", "_")
         path.write_text(write(), encoding="utf-8")
@@ -71,7 +73,7 @@ def test_a_page_that_shows_another_result_is_found(tmp_path: Path) -> None:
 
 
 def test_the_failure_on_the_start_page_is_that_of_the_changed_mode(tmp_path: Path) -> None:
-    blocks = {block.title: block.text for block in blocks_of((DOCS / "index.md").read_text())}
+    blocks = {block.title: block.text for block in blocks_of((DOCS / "start.md").read_text())}
     kernel = blocks["my_kernel.py"].replace("CAST_RINT", "CAST_FLOOR")
     (tmp_path / "my_kernel.py").write_text(kernel, encoding="utf-8")
     test = blocks["test_my_kernel.py"] + "\n\ntest_rounds_to_nearest(None)\n"
@@ -108,12 +110,24 @@ def test_the_picture_is_what_the_modes_give() -> None:
     assert PICTURE.read_text(encoding="utf-8") == picture()
 
 
+def test_the_picture_of_the_kernel_is_that_of_the_readme() -> None:
+    assert KERNEL_PICTURE.read_text(encoding="utf-8") == kernel_picture()
+
+
 def test_the_picture_of_small_floats_is_that_of_their_formats() -> None:
     assert SMALL_FLOATS_PICTURE.read_text(encoding="utf-8") == small_floats_picture()
 
 
 def test_the_picture_of_tasks_is_that_of_the_dump() -> None:
     assert SCHEDULE_PICTURE.read_text(encoding="utf-8") == schedule_picture()
+
+
+def test_every_result_that_changes_is_on_its_page() -> None:
+    text = "## [2.0]\n\n### Results that change\n\n- A is\n  B. As before: C.\n- D.\n\n### Added\n"
+    assert [*change_page.changes(text)] == [("2.0", "A is B.", "C."), ("2.0", "D.", "")]
+    items = [*change_page.changes((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))]
+    assert len(items) > 20
+    assert all(write().count("\n| ") == len(items) + 2 for write in change_page.PAGES.values())
 
 
 def test_the_site_does_not_publish_its_generators() -> None:
@@ -156,6 +170,11 @@ def test_a_translation_has_the_headings_and_the_code_of_the_page(page: Path) -> 
     "name",
     [
         "index",
+        "start",
+        "tasks",
+        "cheat_sheet",
+        "migration",
+        "limits",
         "concepts",
         "operations_to_tasks",
         "kernel_tasks",
@@ -164,10 +183,25 @@ def test_a_translation_has_the_headings_and_the_code_of_the_page(page: Path) -> 
         "device",
         "device_owners",
         "testing",
+        "comparison",
+        "features",
+        "matrix",
+        "routes",
     ],
 )
 def test_there_is_a_translation(name: str) -> None:
     assert DOCS / f"{name}.zh.md" in TRANSLATED
+
+
+def test_the_parts_of_a_translation_are_those_of_the_page() -> None:
+    pytest.importorskip("mkdocs", reason="mkdocs is not installed")
+    site_hooks = importlib.import_module("docs.generators.site_hooks")
+    for name in ("matrix", "routes"):
+        parts = re.findall(r"<!-- part: (\S+) (.*?) -->", (DOCS / f"{name}.zh.md").read_text())
+        assert parts
+        assert all(site_hooks.part_of(*part).strip() for part in parts)
+    with pytest.raises(ValueError, match="has no generated part 'gird'"):
+        site_hooks.part_of("matrix.md", "gird")
 
 
 def test_every_tutorial_is_translated() -> None:
@@ -182,6 +216,19 @@ def test_lines_within_a_chinese_sentence_are_joined() -> None:
     assert joined("- 甲，\n  乙") == "- 甲，乙"
     for kept in ("甲\n\n乙", "## 甲\n\n乙", "甲\n- 乙", "甲\nb", "a\n乙", "甲\n| 乙 |"):
         assert joined(kept) == kept
+
+
+def test_code_is_copied_without_prompts() -> None:
+    """The button of a block copies all of it."""
+    blocks = [
+        (path.name, line)
+        for path in (README, *WRITTEN, *TRANSLATED)
+        for block in blocks_of(path.read_text(encoding="utf-8"))
+        if block.language in ("sh", "python", "toml")
+        for line in block.text.splitlines()
+        if re.match(r"\s*(\$ |>>> |\.\.\. |In \[)", line)
+    ]
+    assert blocks == []
 
 
 def test_both_set_up_commands_make_their_own_environment() -> None:

@@ -57,7 +57,7 @@ def run_cast(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Cast an array; show the tile plan, and a report on rounding, overflow and NaN."""
+    """Cast an array; report on rounding, overflow and NaN."""
     dst = dtype_named(to)
     round_mode = mode_named(mode)
     sat = satmode_named(satmode)

@@ -232,9 +232,10 @@ def run_certainty(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Show which results of a kernel are certain on a device, and the causes of open ones.
+    """Show which results of a kernel are certain on a device.
 
-    The kernel runs on the CPU; no file but those named is written.
+    Open ones are shown with their causes. The kernel runs on the CPU; no file but those named is
+    written.
     """
     for path in (html, bounds, values):
         if path is not None:

@@ -76,11 +76,11 @@ def run_check_schedule(
     strict: Annotated[bool, typer.Option("--strict", help="Treat a doubt as an error.")] = False,
     json: Json = False,
 ) -> None:
-    """Execute upstream's own tile program, and print OK or each difference with its place.
+    """Execute upstream's own tile program under all guards.
 
-    Synthetic data if no inputs are named. Without FILE:: an output has to be written whole; with it
-    what the kernel writes is wanted, and no more. Exit code 1: something was found; 2: also where a
-    leaf cannot be executed, after all that does not depend on it was. A doubt, a flag that may be
+    Prints OK or each difference with its place. Synthetic data if no inputs are named. Without
+    FILE:: an output has to be written whole; with it what the kernel writes is wanted, and no more.
+    Where a leaf cannot be executed, all that does not depend on it is. A doubt, a flag that may be
     set again before the wait for its last set is over, is counted and listed.
     """
     if (compiled is None) == (upstream_dump is None):

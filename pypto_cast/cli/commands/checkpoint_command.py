@@ -122,7 +122,7 @@ def run_checkpoint(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Cast or quantise every tensor of a model that can be; copy and name the others."""
+    """Cast or quantise the tensors of a model; copy the others."""
     given = {name: value for name, value in locals().items() if name in SETTINGS}
     settings = settings_of(config, given)
     inputs = [source] if config is None else [source, config]

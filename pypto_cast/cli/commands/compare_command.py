@@ -37,7 +37,10 @@ def run_compare(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show how each framework converts one number (pypto, torch, ONNX, ...), and by which rule."""
+    """Show how each framework converts one number.
+
+    pypto, torch, ONNX, OpenVINO, Paddle and numpy, and by which rule.
+    """
     round_mode = mode_named(mode)
     found = (
         compare_formats(from_, to, mode=round_mode)

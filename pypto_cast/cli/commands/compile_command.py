@@ -55,10 +55,10 @@ def run_compile(
     seconds: Seconds = SECONDS,
     json: Json = False,
 ) -> None:
-    """Compile a kernel with upstream's wheel (pypto==0.2.0 and torch; no CANN) and keep its dump.
+    """Compile a kernel with upstream's wheel; keep its dump.
 
-    Your file is not touched, and nothing is computed; the dump is what read_schedule reads. What
-    the file prints as it is imported goes to stderr.
+    Needs pypto==0.2.0 and torch; no CANN. Your file is not touched, and nothing is computed; the
+    dump is read by read_schedule. What the file prints as it is imported goes to stderr.
     """
     if output is None:
         raise ValueError("name a new folder for the dump: -o DIR")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Final
@@ -60,7 +59,7 @@ def run_device_check(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Compare the NPU with this package's assumptions; exit code 1 where a fact differs.
+    """Compare the NPU with this package's assumptions.
 
     The libraries for the NPU are built if they are not there. Needs CANN, torch and torch_npu.
     """
@@ -79,7 +78,7 @@ def run_device_check(
         terminal.show(plan.report(chip, output, done), as_json=as_json)
         return
     if plan.exhaustive:
-        print(f"pypto-cast: {plan.duration(chip, done)}", file=sys.stderr)
+        terminal.note(plan.duration(chip, done))
     found = _measured(plan, earlier, output, time_limit)
     report = facts_report(found.facts, found.device, [output], found.run)
     terminal.show(report, as_json=as_json)

@@ -36,10 +36,10 @@ def run_diff(
     chip: ChipName = None,
     json: Json = False,
 ) -> None:
-    """Compare bits; exit code 1 unless every tensor is equal, or wholly a cast of the other.
+    """Compare the bits of two models or arrays.
 
-    With --bounds, A and B are .npy or .npz, and the exit code is 1 unless a device may give every
-    element of both.
+    With --bounds, A and B are .npy or .npz, and every element of both has to be one that a device
+    may give.
     """
     if bounds is not None:
         refuse_unread(context, ("chip",), "beside --bounds, which say what is possible")

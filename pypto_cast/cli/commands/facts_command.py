@@ -28,7 +28,7 @@ def run_facts(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Show the assumptions about a device and, of a file, the measurements on one."""
+    """Show the assumptions about a device, and measured facts."""
     if file is None:
         if cost_set is not None:
             raise ValueError("--cost-set goes with a facts file, which has the figures")

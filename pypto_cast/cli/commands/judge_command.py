@@ -105,10 +105,10 @@ def run_judge(
     replace_installed: ReplaceInstalled = False,
     json: Json = False,
 ) -> None:
-    """Judge a device's results: can they be, and how far are they from a golden?
+    """Judge a device's results: possible, and near a golden?
 
-    With a kernel and its inputs, exit code 1 if an element is outside what a device may give.
-    Without one, exit code 1 if the standard fails beside the golden. 2 if it cannot be judged.
+    With a kernel and its inputs, each element is compared with the results that a device may give.
+    Without one, the golden and the standard decide.
     """
     script = None if reproduce is None else reproduce.with_suffix(".py")
     written_files = (html, junit_xml, reproduce, script)

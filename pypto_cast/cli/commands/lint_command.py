@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -12,6 +13,7 @@ from pypto_cast.cli.app import Json
 from pypto_cast.lint.findings import OUTPUT_FORMATS
 from pypto_cast.lint.lint_settings import read_settings
 from pypto_cast.lint.linting import lint
+from pypto_cast.report import terminal
 
 _FOUND: Final = 1
 
@@ -29,10 +31,10 @@ def run_lint(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Find casts, sums and tiles that often go wrong; nothing is run.
+    """Find casts, sums and tiles that often go wrong.
 
-    Casts of pypto, AscendC C++, pto-isa, triton and tilelang. Settings are in
-    [tool.pypto-cast.lint] of pyproject.toml. Exit code 1 if something is found.
+    Nothing is run. Casts of pypto, AscendC C++, pto-isa, triton and tilelang. Settings are in
+    [tool.pypto-cast.lint] of pyproject.toml.
     """
     if output not in OUTPUT_FORMATS:
         raise ValueError(f"--format is one of {', '.join(OUTPUT_FORMATS)}, not {output!r}")
@@ -44,6 +46,10 @@ def run_lint(
         settings = dataclasses.replace(settings, baseline=baseline)
     findings = lint(files, settings)
     if findings or output in ("json", "sarif"):
-        print(OUTPUT_FORMATS[output](findings))
+        text = f"{OUTPUT_FORMATS[output](findings)}\n"
+        if output == "text":
+            terminal.write(text)
+        else:
+            sys.stdout.write(text)
     if findings:
         raise typer.Exit(_FOUND)

@@ -13,7 +13,7 @@ from tiling.chips import DEFAULT_CHIP, chip_named
 
 
 def run_matrix(chip: ChipName = None, json: Json = False) -> None:
-    """Show the casts of a chip, A2/A3 if not set, their modes, and the results of overflow."""
+    """Show the casts of a chip, their modes and overflow."""
     family = chip_named(chip or DEFAULT_CHIP.name).isa
     rows = []
     for row in matrix_table.rows(family):

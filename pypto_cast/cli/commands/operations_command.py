@@ -20,7 +20,7 @@ Name = Annotated[
 
 
 def run_operations(name: Name = None, json: Json = False) -> None:
-    """Show dtypes by family and release, bound, source and special values of operations."""
+    """Show dtypes, bound, source, special values of operations."""
     loading.load()
     report = operations_report() if name is None else operation_report(name)
     terminal.show(report, as_json=json)

@@ -63,7 +63,7 @@ def run_route(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Show which chains of casts lead from one dtype to another, and which of them round once."""
+    """Find the chains of casts between two dtypes; judge them."""
     if all_pairs or html is not None:
         if html is None or not all_pairs:
             raise ValueError("--all and --html FILE go together")

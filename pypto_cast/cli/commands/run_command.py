@@ -63,7 +63,7 @@ def run_run(
     npu_on_cpu: NpuOnCpu = False,
     replace_installed: ReplaceInstalled = False,
 ) -> None:
-    """Run a program that imports pypto with this package in its place."""
+    """Run a program for pypto with this package in its place."""
     if not regular(file, most_bytes=MOST_DOCUMENT_BYTES).exists():
         raise FileNotFoundError(f"{file}: there is no such file")
     code = 0

@@ -177,12 +177,11 @@ def run_schedule(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Show a kernel's tile program: by source line, in UB over time, its tasks over the cores.
+    """Show a kernel's tile program: lines, UB, tasks, cycles.
 
     Planned as upstream's compiler would, without it; nothing is computed. Cycles are those of
-    upstream's simulator, not of a device.
-    With --against or --timeline, exit code 1 where the two differ. A kernel that does not fit in
-    UB: why, and tile shapes that fit; exit code 2.
+    upstream's simulator, not of a device. With --against or --timeline it compares two. Of a kernel
+    that does not fit in UB: why, and tile shapes that fit; an error without --fail-over-ub.
     """
     if (planned is None) == (upstream_dump is None):
         raise ValueError("name either FILE::KERNEL or --upstream-dump DIR")

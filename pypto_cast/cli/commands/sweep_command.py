@@ -70,11 +70,11 @@ def run_sweep(
     force: Annotated[bool, typer.Option("--force", help="Replace the CSV if it exists.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Find the tile shapes of many casts or kernels; an interrupted run is resumed.
+    """Find the tile shapes of many casts or kernels.
 
-    Every shape with every pair, mode, satmode and chip is one search, as by `tune`, and so is every
-    kernel with every release and chip. Results are
-    estimated, never measured. They are appended to the output that the config names, as they come.
+    An interrupted run is resumed. Every shape with every pair, mode, satmode and chip is one
+    search, as by `tune`, and so is every kernel with every release and chip. Results are estimated,
+    never measured. They are appended to the output that the config names, as they come.
     """
     if jobs is not None and scheduler is not None:
         raise ValueError("--jobs and --scheduler exclude each other; choose one")

@@ -147,11 +147,12 @@ def run_tune(
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Rank the tile shapes of a cast, or of a kernel's calls of set_vec_tile_shapes.
+    """Rank the tile shapes of a cast or of a kernel.
 
-    Nothing is cast and nothing was measured. Of a cast, the result names its cost set and gives the
-    range over all of them, and the report is one HTML file that needs no network. Of a kernel, the
-    cycles are those of a named model.
+    Of a kernel, those of its calls of set_vec_tile_shapes. Nothing is cast and nothing was
+    measured. Of a cast, the result names its cost set and gives the range over all of them, and the
+    report is one HTML file that needs no network. Of a kernel, the cycles are those of a named
+    model.
     """
     if tuned is not None:
         if top < 1:

@@ -85,8 +85,9 @@ def run_verify(
         ),
     ] = None,
 ) -> None:
-    """Compare an engine with the definition: every code up to 16 bits, else the boundaries and
-    random codes, or with --exhaustive all 2^32.
+    """Compare an engine with the definition, code by code.
+
+    Every code up to 16 bits, else the boundaries and random codes, or with --exhaustive all 2^32.
     """
     if confirmed is not None:
         reason = "beside --confirm, whose certificates say what to compute and where to write"

@@ -69,7 +69,7 @@ def kernels() -> list[KernelText]:
 def test_kernels_are_found() -> None:
     places = {kernel.place for kernel in kernels()}
     assert {path.name for path in (ROOT / "examples" / "kernels").glob("*.py")} <= places
-    assert {"index.md", "route.md", "README.md", "device_owners.md"} <= places
+    assert {"start.md", "route.md", "README.md", "device_owners.md"} <= places
     assert {each.partition(": ")[0] for each in REFUSED} <= places
 
 

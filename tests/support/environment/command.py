@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from pypto_cast.cli.main import main
 # Imported by the tests before anything of the command: without its extra they are skipped.
 for _module in ("typer", "rich", "jinja2", "safetensors"):
     pytest.importorskip(_module, reason=f"{_module} is not installed (extra cli)")
+
+CLASS = re.compile(r" \[\w+(?:Error|Fault)\]$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +34,12 @@ class Ran:
 
     @property
     def error(self) -> str:
-        """The one line of a failure; warnings may come before it."""
+        """The one line of a failure without the class; warnings may come before it."""
+        return CLASS.sub("", self.error_line)
+
+    @property
+    def error_line(self) -> str:
+        """The same with the class of an error of ours in brackets at the end."""
         assert self.code == 2
         assert self.out == ""
         *before, line = self.err.splitlines()

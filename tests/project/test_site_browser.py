@@ -1,0 +1,123 @@
+"""The built site in Chromium: every page in both languages, widths and themes, and on paper."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.environment.browser import browser
+from support.environment.sources import ROOT
+
+from docs.generators.contact_sheets import LANGUAGES, THEMES, WIDTHS, pages_of, sheet
+
+__all__ = ["browser"]  # a fixture
+
+FAULTS = (ROOT / "tests/support/environment/page_faults.js").read_text(encoding="utf-8")
+BAD = """<!doctype html><body style="background: #fff">
+<p style="color: #999">faint</p>
+<p style="width: 40px; overflow: hidden; white-space: nowrap">text that is cut at its end</p>
+<p style="width: 3000px">wide</p>
+<p>well</p>"""
+
+
+def faults_of(page: Any) -> list[str]:
+    found: list[str] = page.evaluate(FAULTS)
+    return found
+
+
+def test_each_fault_is_found(browser: Any) -> None:
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    page.set_content(BAD)
+    found = [fault.partition(":")[0] for fault in faults_of(page)]
+    assert found == ["scrolls sideways", "contrast 2.85", "cut"]
+    page.close()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("mkdocs", reason="mkdocs is not installed")
+    named = os.environ.get("PYPTO_CAST_TEST_SITE")
+    if named is not None:
+        return Path(named)
+    folder = tmp_path_factory.mktemp("site")
+    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(folder)]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    subprocess.run(words, cwd=ROOT, env=environment, check=True)
+    return folder
+
+
+@pytest.fixture(params=[(x, y) for x in WIDTHS for y in THEMES], ids="-".join)
+def screen(request: pytest.FixtureRequest, browser: Any) -> Iterator[Any]:
+    width, theme = request.param
+    context = browser.new_context(
+        viewport={"width": WIDTHS[width], "height": 900}, color_scheme=theme
+    )
+    yield context.new_page()
+    context.close()
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_page_has_a_fault(site: Path, screen: Any, language: str) -> None:
+    found: dict[str, list[str]] = {}
+    pages = pages_of(site, language)
+    for path in pages:
+        screen.goto(path.as_uri())
+        if faults := faults_of(screen):
+            found[str(path.relative_to(site))] = faults
+    assert pages
+    assert found == {}
+
+
+@pytest.mark.exhaustive
+def test_pages_on_paper_cut_no_code(site: Path, browser: Any) -> None:
+    page = browser.new_page(viewport={"width": 720, "height": 1000})
+    page.emulate_media(media="print")
+    cut = """() => [...document.querySelectorAll("pre > code, table")]
+        .filter((e) => e.getBoundingClientRect().right > innerWidth + 1)
+        .map((e) => e.textContent.slice(0, 60))"""
+    found: dict[str, list[str]] = {}
+    for path in pages_of(site, "en"):
+        page.goto(path.as_uri())
+        if wide := page.evaluate(cut):
+            found[path.name] = wide
+    page.close()
+    assert found == {}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_cheat_sheet_is_one_page_of_paper(site: Path, browser: Any, language: str) -> None:
+    (path,) = (each for each in pages_of(site, language) if each.name == "cheat_sheet.html")
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    printed = page.pdf(format="A4")
+    page.close()
+    assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 1
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_search_without_a_network_finds_words(site: Path, browser: Any, language: str) -> None:
+    page = browser.new_page()
+    start = next(each for each in pages_of(site, language) if each.name == "index.html")
+    page.goto(start.as_uri())
+    page.locator(".md-search__input").first.fill("saturation" if language == "en" else "饱和")
+    page.wait_for_selector(".md-search-result__item", timeout=60_000)
+    page.close()
+
+
+def test_a_contact_sheet_has_each_page(tmp_path: Path, browser: Any) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.html").write_text(f"<h1>{name}</h1>", encoding="utf-8")
+    moved = '<meta http-equiv="refresh" content="0; url=a.html">'
+    (tmp_path / "moved.html").write_text(moved, encoding="utf-8")
+    pages = pages_of(tmp_path, "en")
+    assert [path.name for path in pages] == ["a.html", "b.html"]
+    assert sheet(browser, pages, 390, "dark").startswith(b"\x89PNG")
