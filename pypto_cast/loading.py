@@ -31,7 +31,7 @@ _ALONE: Final = tuple(
     f"pypto_cast.{name}"
     for name in (
         *("loading", "call_sites", "former_names", "pytest_plugin", "__main__"),
-        *("cli", "cli.__main__", "cli.main"),
+        *("cli", "cli.__main__", "cli.command_list", "cli.main"),
     )
 )
 """Modules whose import loads nothing else first."""

@@ -65,6 +65,7 @@ MOST_WORK: Final = 12
 RouteRow = CastRule | VectorRow
 
 
+@functools.cache
 def _rows(family: str) -> dict[tuple[Format, Format], tuple[RouteRow, ...]]:
     matrix = MATRIX[family]
     beside = [row for row in VECTOR_ROWS if row.family == family]
@@ -77,7 +78,6 @@ def _rows(family: str) -> dict[tuple[Format, Format], tuple[RouteRow, ...]]:
     }
 
 
-_ROWS: Final = {family: _rows(family) for family in MATRIX}
 _ORIGIN: Final = inferred("a chain of rows of the matrix")
 
 
@@ -247,7 +247,7 @@ def all_chains(
 def _choices(family: str, pair: tuple[Format, Format]) -> tuple[NativeCast, ...]:
     return tuple(
         NativeCast(rule=row, mode=mode)
-        for row in _ROWS[family][pair]
+        for row in _rows(family)[pair]
         for mode in row.modes or (None,)
     )
 
@@ -259,7 +259,7 @@ def _paths(
         if begun[-1] is dst:
             yield begun
         return
-    for src, over in _ROWS[family]:
+    for src, over in _rows(family):
         is_cast = storage_format(over, family) is over
         if src is begun[-1] and (is_cast or left == 1):
             yield from _paths((*begun, over), dst, left - 1, family)

@@ -23,7 +23,7 @@ COMMANDS: Final = tuple(name for names in GROUPS.values() for name in names)
 FOUND: Final[Mapping[str, str]] = MappingProxyType(
     {
         "run": "the program raised; an exit code of its own is that of the command",
-        "schedule": "the two of --against or --timeline differ, or --fail-over-ub and it does not fit",
+        "schedule": "--against or --timeline differs, or --fail-over-ub and it does not fit",
         "check-schedule": "a guard or a result differs",
         "lint": "there are findings",
         "checkpoint": "a dry run would refuse a tensor",

@@ -12,10 +12,11 @@ from typing import Final
 
 import numpy as np
 
+from ascend_kernels.checks.check_program import CHECKED_FAMILY
 from ascend_kernels.matrix import MATRIX, CastControls, CastRule, Resolution, resolve
 from ascend_kernels.program import TileProgram, lower
 from ascend_kernels.routing.chain_ranking import chain_of_text
-from ascend_kernels.routing.chains import FAMILY, route_program
+from ascend_kernels.routing.chains import route_program
 from ascend_kernels.routing.verdict_table import recorded_rows
 from ascend_kernels.vector_work import element_bits
 from pypto_cast.device.behaviour import CASTS, CheckedCast
@@ -91,7 +92,7 @@ class CheckCase:
         return CheckedCast(resolution=program.resolution, inf_nan_mode=program.inf_nan_mode)
 
     def alone(self, run: Callable[[CheckCase], Codes]) -> Codes:
-        """The results by the casts alone, along one axis: what differs there too is not `about`."""
+        """The results by the casts alone, along one axis: differences there are not `about`."""
         codes = self.codes
         for cast in self.parts or (self.cast,):
             codes = run(_plain(cast, codes, self.program.chip))
@@ -205,7 +206,7 @@ def route_cases(src: Format, chip: Chip) -> Iterator[CheckCase]:
             about=ROUTES,
             parts=tuple(
                 CheckedCast(
-                    resolution=resolve(FAMILY, cast.rule.src, cast.rule.dst, cast.mode),
+                    resolution=resolve(CHECKED_FAMILY, cast.rule.src, cast.rule.dst, cast.mode),
                     inf_nan_mode=True,
                 )
                 for cast in chain.casts
@@ -221,7 +222,7 @@ def _best_routes() -> Mapping[Format, tuple[str, ...]]:
     None passes through INT4, whose elements share bytes.
     """
     found: dict[tuple[str, str], str] = {}
-    for (src, dst, _), routes in recorded_rows(FAMILY).items():
+    for (src, dst, _), routes in recorded_rows(CHECKED_FAMILY).items():
         for each in routes:
             chain = chain_of_text(each.route)
             is_of_casts = all(isinstance(cast.rule, CastRule) for cast in chain.casts)

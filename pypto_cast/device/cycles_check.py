@@ -43,7 +43,7 @@ COPIES: Final = "cycles of copies"
 GM_RATE: Final = "bandwidth of GM"
 LOOP_PASS: Final = "cycles of a loop's pass"
 SWEEP_BYTES: Final = 1 << 29
-"""Of GM, twice and more what L2 has: 192 MB on A2."""
+"""Of GM, more than twice the 192 MB of L2 on A2."""
 SWEEP_COPY_BYTES: Final = 1 << 16
 PASS_ELEMS: Final = (1024, 4096, 16384)
 """Of FP32, cast in a pass of a loop."""

@@ -173,15 +173,21 @@ def test_a_family_of_rows_is_cast(
     np.testing.assert_array_equal(found.numpy().view(rule.dst.code_dtype), wanted, str(src))
 
 
-def test_only_instances_and_routes_of_a_family_that_has_them(made_up_chip: str) -> None:
+def test_only_instances_of_a_family_that_has_them(made_up_chip: str) -> None:
     x = pypto.from_numpy(np.zeros((2, 32), np.int8))
     with (
         pypto.options(engine="twin"),
         pytest.raises(ValueError, match="instances for A2/A3, 950, none for X1: another engine"),
     ):
         pypto.cast(x, pypto.DT_FP32)
-    with pytest.raises(pypto.RouteError, match="MadeUp has the casts of X1"):
-        pypto.routes(pypto.DT_FP32, pypto.DT_INT8)
+
+
+def test_routes_are_chains_of_the_familys_own_casts(made_up_chip: str) -> None:
+    assert pypto.routes(pypto.DT_FP32, pypto.DT_INT8).all == ()
+    (found,) = pypto.routes(pypto.DT_BF16, pypto.DT_FP32).all
+    assert str(found).startswith("BF16 -> INT8 CAST_TRUNC -> FP32: differs on 65,280 of 65,536")
+    with pytest.raises(pypto.RouteError, match="X1 casts nothing from or to INT32"):
+        pypto.routes(pypto.DT_FP32, pypto.DT_INT32)
 
 
 def test_the_chip_that_is_tuned_for_has_the_pair(made_up_chip: str, tmp_path: Path) -> None:
