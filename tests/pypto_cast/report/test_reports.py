@@ -17,6 +17,7 @@ from support.environment.command import Command, command, npy
 from support.environment.sources import ROOT
 from support.programs.upstream_dumps import DUMPS, compiler, unpacked
 
+from ascend_kernels.schedule.reader.timeline_files import TIMELINES
 from pypto_cast.cli.commands.certainty_command import kernel_named
 from pypto_cast.kernel.certainty import Certainty
 from pypto_cast.report.figure import HEAT, heat
@@ -75,6 +76,10 @@ def words(tmp_path: Path, npy: Path) -> dict[str, tuple[object, ...]]:
         "device-check": ("facts",),
         "device-check-plan": ("device-check", "--dry-run"),
         "schedule": ("schedule", "--upstream-dump", unpacked("softmax", tmp_path / "planned")),
+        "timeline-comparison": (
+            *("schedule", "--upstream-dump", unpacked("timeline", tmp_path / "timed")),
+            *("--timeline", tmp_path / "timed" / "timeline" / TIMELINES[0]),
+        ),
         "check-schedule": ("check-schedule", "--upstream-dump", unpacked("softmax", tmp_path)),
         "compile": (
             *("compile", f"{DUMPS / 'softmax.py'}::softmax", "-o", tmp_path / "dump"),
