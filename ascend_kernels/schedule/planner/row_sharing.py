@@ -3,8 +3,9 @@
 Along an axis that no operation joins, rows differ in the places of their copies alone, and the
 numbers of raw tensors, on which the order of allocations depends, grow by as much with each row.
 Three rows are planned at least; where a row is not the one before it moved by a tile, the numbers
-made for two rows differ in count, or tasks depend on each other, all rows are planned. Where how
-many parts are alike decides what is merged, the rows are so many that it stays.
+made for two rows differ in count, or tasks depend on each other, all rows are planned; also where
+there would be so many alike tasks that those which share a neighbour are merged over the cores.
+Where how many parts are alike decides what is merged, the rows are so many that it stays.
 """
 
 from __future__ import annotations
@@ -19,7 +20,12 @@ from typing import Final
 from ascend_kernels.schedule.parts import Access, Task
 from ascend_kernels.schedule.planner.subgraphs import TiledKernel
 from ascend_kernels.schedule.planner.tiles.partition import MANY
-from ascend_kernels.schedule.planner.tiles.tile_graph import Memory, TileGraph, TileTensor
+from ascend_kernels.schedule.planner.tiles.tile_graph import (
+    Memory,
+    PlanError,
+    TileGraph,
+    TileTensor,
+)
 from simulator.machine.tile_opcodes import REDUCTIONS, TILE_OPCODES, TileWork
 from tiling.grid import Shape
 
@@ -46,9 +52,15 @@ def with_shared_rows(graph: TileGraph, plan: Plan, axis: int = 0) -> TiledKernel
     for count in sorted({fewest, max(fewest, MANY)} if step else ()):
         if rows <= count:
             break
-        kernel = with_shared_rows(of_length(graph, axis, count * step + rest), plan, axis + 1)
+        few = of_length(graph, axis, count * step + rest)
+        try:
+            kernel = with_shared_rows(few, plan, axis + 1)
+        except PlanError:  # which names the shapes of the few
+            break
         if kernel.is_by_count and count < MANY:
             continue
+        if rows > count * kernel.spread:
+            break
         alike = {each.name for each in graph.tensors if each.shape[axis] == 1}
         alike |= {each.name for body in kernel.bodies for each in body.temporaries}
         found = _Rows(axis=axis, step=step, count=count, alike=alike, kernel=kernel)
@@ -181,6 +193,7 @@ class _Rows:
             self.kernel,
             leaves=tuple(leaf.in_buffers(numbers) for leaf in self.kernel.leaves),
             bodies=(replace(body, tasks=tuple(self._tasks(body.tasks, added))),),
+            spread=self.kernel.spread * self.count / rows,
             raws=raws,
         )
 

@@ -6,6 +6,7 @@ Paths below are those of upstream pypto at tag r0.2.0, framework/src/passes.
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -207,7 +208,7 @@ class TiledKernel:
 
     Attributes:
         leaves, bodies: these.
-        is_by_count: see `TileGraph`.
+        is_by_count, spread: see `TileGraph`.
         raws: the raw tensors by number, as `TileTensor.tile` of each and how many were made so; it
             tells how the numbers grow, and two kernels are equal without.
     """
@@ -215,6 +216,7 @@ class TiledKernel:
     leaves: tuple[LeafGraph, ...]
     bodies: tuple[Body, ...]
     is_by_count: bool = False
+    spread: float = field(default=math.inf, compare=False)
     raws: tuple[tuple[Shape, int], ...] = field(default=(), compare=False)
 
 
@@ -266,6 +268,7 @@ def split(graph: TileGraph, name: str, *, is_open: bool = False) -> TiledKernel:
         leaves=tuple(made),
         bodies=(_body(graph, name, tasks, temporaries),),
         is_by_count=graph.is_by_count,
+        spread=graph.spread,
         raws=(((), graph.first_raw), *((tile, 1) for tile in graph.raw_tiles)),
     )
 

@@ -101,6 +101,35 @@ def in_parts(x: Floats, y: Floats) -> None:
         pypto.assemble(pypto.exp(part), [0, index * 72], y)
 
 
+@pypto.frontend.jit
+def beside_one_row(x: Floats, b: Floats, y: Floats, c: Floats, s: Floats) -> None:
+    """Tasks of b, of which the last adds what the others gave."""
+    pypto.set_vec_tile_shapes(*([1] * (len(x.shape) - 2)), 2, 64)
+    y[:] = pypto.exp(x)
+    given = pypto.exp(b)
+    c[:] = given
+    s[:] = pypto.sum(given, -1, True)
+
+
+@pypto.frontend.jit
+def before_a_sum(x: Floats, w: Floats, v: Floats, s: Floats, z: Floats) -> None:
+    """Of a part of a row behind the others, tasks wait for each other."""
+    pypto.set_vec_tile_shapes(2, 64)
+    doubled = x * 2.0
+    v[:] = doubled
+    s[:] = pypto.sum(doubled, -1, True)
+    z[:] = w * 2.0
+
+
+MERGED = [
+    *(
+        (beside_one_row, [[rows, 64], [1, 128], [rows, 64], [1, 128], [1, 1]])
+        for rows in (154, 156)
+    ),
+    (beside_one_row, [[9, 20, 64], [1, 1, 128], [9, 20, 64], [1, 1, 128], [1, 1, 1]]),
+    (before_a_sum, [[155, 128], [155, 64], [155, 128], [155, 1], [155, 64]]),
+]
+"""Kernels with so many alike tasks that some are merged over 40 cores."""
 CASES = [
     (in_a_loop, [131, 128]),
     (in_parts, [131, 128]),
@@ -132,6 +161,27 @@ def test_a_few_rows_give_the_plan_of_all(
     shared = planned(kernel, shape, shape)
     monkeypatch.setattr(tiled_kernel, "with_shared_rows", all_rows)
     assert shared == planned(kernel, shape, shape)
+
+
+@pytest.mark.parametrize(("kernel", "shapes"), MERGED)
+def test_tasks_that_are_merged_over_the_cores_are_those_of_all_rows(
+    kernel: Kernel, shapes: list[list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = planned(kernel, *shapes)
+    monkeypatch.setattr(tiled_kernel, "with_shared_rows", all_rows)
+    assert shared == planned(kernel, *shapes)
+
+
+def test_a_refusal_names_the_shape_of_the_kernel() -> None:
+    """And not that of the few rows."""
+
+    @pypto.frontend.jit
+    def scaled(x: Floats, c: Floats, y: Floats) -> None:
+        pypto.set_vec_tile_shapes(2, 16)
+        y[:] = x * c
+
+    with pytest.raises(PlanError, match=r"\[1, 1\] is repeated to \[6, 823\]"):
+        planned(scaled, [6, 823], [1, 1], [6, 823])
 
 
 def test_the_cost_grows_with_distinct_rows(monkeypatch: pytest.MonkeyPatch) -> None:

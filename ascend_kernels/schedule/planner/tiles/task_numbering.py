@@ -5,6 +5,7 @@ Paths are those of upstream pypto at tag r0.2.0, framework/src/passes/tile_graph
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
@@ -29,19 +30,24 @@ def merge_alike(graph: TileGraph, cores: int) -> TileGraph:
         if kind is not None:
             kinds.setdefault(kind, []).append(subgraph)
     merged = list(range(len(before)))
+    spread = math.inf
     for alike in kinds.values():
-        count = _together(len(alike), cores)
-        if count == 1:
+        if not any(before[each] or after[each] for each in alike):
             continue
-        for found in _sharing(alike, before, after):
+        shared = [found for found in _sharing(alike, before, after) if len(found) > 1]
+        count = _together(len(alike), cores)
+        if shared:
+            spread = min(spread, 1 if count > 1 else (2 * cores - 2) // len(alike))
+        for found in shared:
             for place, subgraph in enumerate(found):
                 merged[subgraph] = found[place - place % count]
     kept = {number: place for place, number in enumerate(sorted(set(merged)))}
-    joined = _numbered(graph, [kept[each] for each in merged])
+    joined = replace(_numbered(graph, [kept[each] for each in merged]), spread=spread)
     return _numbered(joined, _topological(joined))
 
 
 def _together(alike: int, cores: int) -> int:
+    """How many subgraphs of so many become one; up to twice the cores less two, none do."""
     count = -(-alike // cores)
     while count > 1 and -(-alike // count) < cores:
         count -= 1

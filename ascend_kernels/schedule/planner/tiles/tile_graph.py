@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import itertools
+import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -180,6 +181,7 @@ class TileGraph:
         guessed_raws: the numbers of raw tensors that upstream may give in another order.
         name: of the run of operations, where a kernel has several.
         is_by_count: once there are subgraphs: how many are alike decided what they hold.
+        spread: once tasks are merged: so many times as many alike ones are merged in the same way.
     """
 
     nodes: tuple[Node, ...]
@@ -189,6 +191,7 @@ class TileGraph:
     guessed_raws: frozenset[int] = frozenset()
     name: str = ""
     is_by_count: bool = False
+    spread: float = math.inf
 
     @property
     def outputs(self) -> tuple[int, ...]:
