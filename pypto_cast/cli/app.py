@@ -211,12 +211,12 @@ class _Commands(typer.core.TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write one section for each group."""
+        width = max(map(len, COMMANDS))
         for title, names in GROUPS.items():
             found = [(name, self.get_command(ctx, name)) for name in names]
             with formatter.section(title):
-                room = formatter.width - formatter.current_indent - max(map(len, COMMANDS)) - 2
+                room = formatter.width - formatter.current_indent - width - 2
                 rows = [(n, x.get_short_help_str(room)) for n, x in found if x is not None]
-                width = max(map(len, COMMANDS))
                 formatter.write_dl([(name.ljust(width), text) for name, text in rows])
 
 
@@ -243,7 +243,7 @@ def _with_shared_options(run: Callable[..., None]) -> Callable[..., None]:
     ]
     resolved = [each.replace(annotation=hints[each.name]) for each in parameters]
     command.__annotations__ = hints
-    command.__signature__ = inspect.Signature(resolved)  # type: ignore[attr-defined]
+    vars(command).update(__signature__=inspect.Signature(resolved))
     return command
 
 
