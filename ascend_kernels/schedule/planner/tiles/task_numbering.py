@@ -47,7 +47,7 @@ def merge_alike(graph: TileGraph, cores: int) -> TileGraph:
 
 
 def _together(alike: int, cores: int) -> int:
-    """How many subgraphs of so many become one; up to twice the cores less two, none do."""
+    """Number of alike subgraphs that become one task; 1 up to twice the cores less two."""
     count = -(-alike // cores)
     while count > 1 and -(-alike // count) < cores:
         count -= 1
