@@ -39,7 +39,7 @@ from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError
 from ascend_kernels.schedule.reader.dump_files import DumpError
 from ascend_kernels.schedule.reader.upstream_dump import CHIP
 from ascend_kernels.schedule.schedule import RELEASE, Schedule
-from ascend_kernels.schedule.schedule_differences import PARTS, differences, has_spill
+from ascend_kernels.schedule.views.schedule_differences import PARTS, differences, has_spill
 from benchmarks.measuring import Row, date_and_revision, markdown
 from benchmarks.upstream_kernels import DTYPES, Written, drawn_chain, written, written_body
 from pypto_cast.kernel.jit import Kernel
