@@ -358,7 +358,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     counts = collections.Counter(x.verdict for x in results)
     print(markdown([{"verdict": x.value, "kernels": counts[x]} for x in Verdict if counts[x]]))
     doubts = sum(bool(x.doubts) for x in results)
-    print(f"\nOf these {doubts} set an event whose last wait has not ended.")
+    print(
+        f"\nOf these {doubts} set an event whose last wait has not ended: a warning, and under "
+        "`strict` a fault."
+    )
     for title, table in (
         ("Equal parts", [*_summary(results)] if chosen.python else []),
         ("By reason", _reasons(results)),
