@@ -64,6 +64,7 @@ ENTRIES: Final[Mapping[str, str]] = MappingProxyType(
         "check_conditions": "pypto_cast.tensors.expression_conditions",
         "fit_report": "pypto_cast.kernel.fit",
         "model_of_file": "pypto_cast.device.device_model",
+        "notebook_html": "pypto_cast.report.notebook",
         "pass_verify_print": "pypto_cast.upstream.pass_verify",
         "pass_verify_save": "pypto_cast.upstream.pass_verify",
         "read_schedule": "pypto_cast.upstream.schedule_reader",
@@ -78,8 +79,8 @@ ENTRIES: Final[Mapping[str, str]] = MappingProxyType(
 _SUBMODULES: Final = ("dialects", "testing")
 """Packages of functions that the user calls; loaded when they are named."""
 _OF_THE_HOUSE: Final = (
-    *("certainty_page", "certainty_tables", "check_conditions", "model_of_file", "simplified"),
-    "tune_kernel",
+    *("certainty_page", "certainty_tables", "check_conditions", "model_of_file"),
+    *("notebook_html", "simplified", "tune_kernel"),
 )
 """Entries that are no names of the package."""
 

@@ -21,6 +21,8 @@ _ROOT: Final = Path(__file__).parents[2]
 _LINK: Final = re.compile(r"\[([^\]]+)\]\((\.\./[^)]*)\)")
 _EXPLORER: Final = "<!-- explorer -->"
 _MARKER: Final = re.compile(r"<!-- table: (\w+) -->")
+_FIGURES: Final = re.compile(r"<!-- figures: ([\w.]+) (\d+): (.*) -->")
+_TABLE: Final = re.compile(r"(?:^\|.*\|\n)+", re.M)
 _PART: Final = re.compile(r"<!-- part: ([\w.]+) ([\w ]+) -->")
 
 
@@ -53,6 +55,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Fills in tables, joins Chinese lines, names files that a page of the site cannot link."""
     markdown = _MARKER.sub(lambda found: TABLES[found[1]](), joined(markdown))
     markdown = _PART.sub(lambda found: part_of(found[1], found[2]), markdown)
+    markdown = _FIGURES.sub(lambda found: figures_of(found[1], int(found[2]), found[3]), markdown)
     folder = Path(config.docs_dir) / Path(page.file.src_uri).parent
 
     def outside(found: re.Match[str]) -> str:
@@ -76,6 +79,27 @@ def part_of(page: str, name: str) -> str:
     if found is None:
         raise ValueError(f"docs/{page} has no generated part {name!r}")
     return found[1]
+
+
+def figures_of(page: str, place: int, headings: str) -> str:
+    """A table of an English page under the headings of its translation.
+
+    Args:
+        page: its path in docs/.
+        place: of the table, from 1.
+        headings: with bars between.
+
+    Raises:
+        ValueError: the page has no such table, or one of another number of columns.
+    """
+    text = (_ROOT / "docs" / page).read_text(encoding="utf-8")
+    tables = _TABLE.findall(text)
+    if not 0 < place <= len(tables):
+        raise ValueError(f"docs/{page} has {len(tables)} tables; there is no table {place}")
+    first, *rows = tables[place - 1].splitlines()
+    if first.count("|") != headings.count("|") + 2:
+        raise ValueError(f"the columns of table {place} of docs/{page} are {first}, not {headings}")
+    return "\n".join((f"| {headings} |", *rows))
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:

@@ -13,6 +13,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
+from pypto_cast.loading import entry
 from pypto_cast.report.figure import Figure, Picture
 from pypto_cast.report.text_format import printable
 
@@ -193,6 +194,9 @@ class Report:
     figures: tuple[Figure | Picture, ...] = ()
     parts: tuple[Report, ...] = ()
     is_tabbed: bool = False
+
+    def _repr_html_(self) -> str:
+        return str(entry("notebook_html")(self))
 
 
 def text_of(value: object, spec: str = "") -> str:

@@ -183,6 +183,12 @@ def note(text: str) -> None:
         print(f"pypto-cast: {text}", file=sys.stderr)
 
 
+def tell_left(work: str, seconds: float) -> None:
+    """Say on stderr how long the rest of some work will take, if it is long."""
+    if seconds >= _LONG_SECONDS:
+        note(f"{work}: about {duration(seconds)} left")
+
+
 def show(report: Report, *, as_json: bool = False) -> None:
     """Print a report as text, or as JSON."""
     if as_json:
@@ -244,17 +250,24 @@ class _Progress(Progress):
         super().__init__(*columns, console=console, transient=transient, disable=disable)
         self._is_said = is_drawn
 
+    def advance(self, task_id: TaskID, advance: float = 1) -> None:
+        """Advance a task; rich's own method does not go through `update`."""
+        self.update(task_id, advance=advance)
+
     def update(self, task_id: TaskID, **fields: Any) -> None:
-        """Change a task, and say how long the rest will take where no bar does."""
+        """Change a task, and say how long the rest will take where no bar does.
+
+        A task's field `kept` is of its completed part what was there before.
+        """
         super().update(task_id, **fields)
         task = self._tasks[task_id]
         elapsed = task.elapsed or 0.0
-        if self._is_said or not task.total or not task.completed or elapsed < _FIRST_SECONDS:
+        done = task.completed - task.fields.get("kept", 0)
+        if self._is_said or not task.total or not done or elapsed < _FIRST_SECONDS:
             return
         self._is_said = True
-        left = elapsed * (task.total - task.completed) / task.completed
-        if left >= _LONG_SECONDS:
-            note(f"{task.description}: about {duration(left)} left")
+        left = elapsed * (task.total - task.completed) / done
+        tell_left(task.description, left)
 
 
 def duration(seconds: float) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import importlib
+import itertools
 import os
 import re
+import shutil
 import subprocess
 import sys
 import warnings
@@ -16,9 +18,11 @@ import numpy as np
 import pytest
 from support.environment.command import Command, command, npy
 from support.environment.sources import ROOT, tree_of
+from support.programs.upstream_dumps import DUMPS, compiler, unpacked
 
 from docs.generators import command_page
 from pypto_cast.cli.command_list import COMMANDS, FOUND, exit_codes
+from pypto_cast.cli.commands import certainty_command
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -47,6 +51,8 @@ SHORT = {
     "trace": "x.npy --to fp16",
     "certainty": "k.py::half --inputs x.npz",
     "schedule": "k.py::half",
+    "compile": "softmax.py::softmax -o compiled --python wheel/python",
+    "check-schedule": "--upstream-dump softmax",
     "operations": "exp",
     "lint": "k.py",
     "tune": "--shape 64,96 --from fp32 --to fp16",
@@ -55,9 +61,10 @@ SHORT = {
     "diff": "x.npy x.npy",
     "judge": "y.npy --golden y.npy",
     "verify": "--pair fp16-int8",
+    "device-check": "--dry-run",
     "facts": "",
 }
-"""A short run of each command that needs no device and no compiler of upstream's."""
+"""A short run of each command of OWN; no device, and a stand-in for upstream's compiler."""
 IN_PTY = "import pty, sys; pty.spawn([sys.executable, '-m', 'pypto_cast', *sys.argv[1:]])"
 
 
@@ -72,6 +79,9 @@ def folder(npy: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("s.toml").write_text(
         'shapes = [[64, 96]]\npairs = [["fp32", "fp16"]]\noutput = "s.jsonl"\n'
     )
+    shutil.copy(DUMPS / "softmax.py", "softmax.py")
+    unpacked("softmax", npy.parent)
+    compiler(npy.parent / "wheel")
     return npy.parent
 
 
@@ -118,6 +128,7 @@ def test_quiet_prints_errors_alone(command: Command, folder: Path, name: str) ->
     loud = command(name, *words, "--no-progress")
     for path in ("s.jsonl", "m2.npz"):
         Path(path).unlink(missing_ok=True)
+    shutil.rmtree("compiled", ignore_errors=True)
     quiet = command(name, *words, "--quiet")
     assert (quiet.code, quiet.out, quiet.err) == (loud.code, "", "")
     assert loud.out or name == "lint"
@@ -126,6 +137,19 @@ def test_quiet_prints_errors_alone(command: Command, folder: Path, name: str) ->
 @pytest.mark.parametrize("name", OWN)
 def test_quiet_keeps_errors(command: Command, folder: Path, name: str) -> None:
     assert command(name, "-q", "--no-such-option").error
+
+
+def test_every_command_but_run_has_a_short_run() -> None:
+    assert sorted(SHORT) == OWN
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_every_command_prints_one_document_with_json(
+    command: Command, folder: Path, name: str
+) -> None:
+    ran = command(name, *SHORT[name].split(), "--json", "--no-progress")
+    assert ran.code in (0, 1)
+    assert isinstance(ran.json, dict)
 
 
 def test_quiet_keeps_json(command: Command) -> None:
@@ -171,18 +195,35 @@ def test_colours_of_a_terminal(folder: Path, settings: dict[str, str], codes: se
     assert ("\x1b" in ran.stdout) == bool(codes)
 
 
+@pytest.mark.parametrize("step", ["advance", "update"])
+@pytest.mark.parametrize(("shown", "said"), [(True, "casting: about 5 min left\n"), (False, "")])
 def test_long_work_says_its_rest_where_no_bar_is_drawn(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    step: str,
+    shown: bool,
+    said: str,
 ) -> None:
     times = [0.0]
-    for shown, said in ((True, "pypto-cast: casting: about 5 min left\n"), (False, "")):
-        with terminal.printing(terminal.Verbosity(progress=shown)), terminal.progress() as bar:
-            monkeypatch.setattr(bar, "get_time", lambda: times[-1])
-            task = bar.add_task("casting", total=31)
-            for _ in range(2):
-                times.append(times[-1] + 10)
-                bar.update(task, advance=1)
-        assert capsys.readouterr().err == said
+    with terminal.printing(terminal.Verbosity(progress=shown)), terminal.progress() as bar:
+        monkeypatch.setattr(bar, "get_time", lambda: times[-1])
+        task = bar.add_task("casting", total=131, completed=100, kept=100)
+        for _ in range(2):
+            times.append(times[-1] + 10)
+            getattr(bar, step)(task, advance=1)
+    assert capsys.readouterr().err == (said and f"pypto-cast: {said}")
+
+
+def test_further_runs_of_a_kernel_are_said_if_they_are_long(
+    command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One more on the other chip, and one of --what-if, as nothing is left open."""
+    words = ("certainty", "k.py::half", "--inputs", "x.npz")
+    more = ("--against", "Ascend950PR", "--what-if", "2")
+    assert command(*words, *more).err == ""
+    monkeypatch.setattr(certainty_command, "monotonic", itertools.count(0.0, 60.0).__next__)
+    assert command(*words).err == ""
+    assert command(*words, *more).err == "pypto-cast: further runs: about 2 min left\n"
 
 
 @pytest.mark.parametrize(

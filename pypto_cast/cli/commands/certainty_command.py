@@ -10,6 +10,7 @@ import sys
 import traceback
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from time import monotonic
 from typing import Annotated, Any, Final, cast, get_args
 
 import numpy as np
@@ -37,6 +38,8 @@ from pypto_cast.upstream.wheel_compile import module_name
 from tiling.input_files import MOST_DOCUMENT_BYTES, regular
 
 SEPARATOR: Final = "::"
+_RUNS_OF_A_CAUSE: Final = 3
+"""Of `Kernel.remedies`, besides its first one."""
 
 
 @contextlib.contextmanager
@@ -252,7 +255,11 @@ def run_certainty(
         file, found = kernel_named(kernel)
         arguments, others = saved_arguments(found, inputs)
         with errors_at_lines(file):
+            started = monotonic()
             certainty = found.certainty(*arguments, **others)
+            causes = min(what_if, len(certainty.causes))
+            runs = (against is not None) + (1 + _RUNS_OF_A_CAUSE * causes if what_if else 0)
+            terminal.tell_left("further runs", (monotonic() - started) * runs)
             by_chip = {} if against is None else {current().chip.name: certainty}
             if against is not None:
                 copies = [np.array(array) for array in arguments]

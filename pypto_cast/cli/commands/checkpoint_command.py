@@ -171,7 +171,7 @@ def run_checkpoint(
 def _with_progress(work: CheckpointCast, sink: Sink | None, limits: Limits) -> Iterator[Outcome]:
     columns = (TextColumn("casting"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with terminal.progress(*columns) as shown:
-        task = shown.add_task("", total=sum(job.stored.size_bytes for job in work.jobs))
+        task = shown.add_task("casting", total=sum(job.stored.size_bytes for job in work.jobs))
         for outcome in execute_jobs(work, sink, limits):
             shown.advance(task, outcome.job.stored.size_bytes)
             yield outcome

@@ -101,16 +101,19 @@ def compiled_schedule(
         DumpError: see `read_schedule`; the output is removed.
     """
     tensors, others = _arguments_of(kernel, inputs, shapes or [])
-    compile_kernel(
-        file,
-        named.rpartition(SEPARATOR)[2],
-        tensors,
-        output,
-        python=python,
-        seconds=seconds,
-        others=others,
-        dynamic=[name for name, x in kernel.signature.tensors.items() if x.dynamic_axes()],
-    )
+    with terminal.progress() as shown:
+        limit = terminal.duration(seconds)
+        shown.add_task(f"compiling with upstream's wheel, {limit} at most", total=None)
+        compile_kernel(
+            file,
+            named.rpartition(SEPARATOR)[2],
+            tensors,
+            output,
+            python=python,
+            seconds=seconds,
+            others=others,
+            dynamic=[name for name, x in kernel.signature.tensors.items() if x.dynamic_axes()],
+        )
     try:
         return read_schedule(output, kernel.signature.kernel)
     except BaseException:

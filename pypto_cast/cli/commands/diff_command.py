@@ -1,18 +1,20 @@
-"""`pypto-cast diff`: two models or arrays, tensor by tensor; exit code 1 where they differ.
-
-A short file because each command has one.
-"""
+"""`pypto-cast diff`: two models or arrays, tensor by tensor; exit code 1 where they differ."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
-from pypto_cast.checkpoints.model_differences import differences, differences_report
+from pypto_cast.checkpoints.model_differences import (
+    TensorDifference,
+    differences,
+    differences_report,
+)
 from pypto_cast.checkpoints.opening import open_checkpoint
+from pypto_cast.checkpoints.stored import Checkpoint
 from pypto_cast.cli.app import ChipName, Json, refuse_unread
 from pypto_cast.options.context import options
 from pypto_cast.report import terminal
@@ -46,10 +48,19 @@ def run_diff(
         _against_bounds([first, second], bounds, json=json)
         return
     with options(chip=chip):
-        found = list(differences(open_checkpoint(first), open_checkpoint(second)))
+        found = list(_with_progress(open_checkpoint(first), open_checkpoint(second)))
         terminal.show(differences_report(first, second, found), as_json=json)
     if not all(one.is_equal for one in found):
         raise typer.Exit(_DIFFERENT)
+
+
+def _with_progress(first: Checkpoint, second: Checkpoint) -> Iterator[TensorDifference]:
+    sizes = {tensor.name: tensor.size_bytes for tensor in first.tensors}
+    with terminal.progress() as shown:
+        task = shown.add_task("comparing", total=sum(sizes.values()))
+        for found in differences(first, second):
+            shown.advance(task, sizes.get(found.name, 0))
+            yield found
 
 
 def _against_bounds(paths: Sequence[Path], bounds: Path, *, json: bool) -> None:

@@ -107,7 +107,8 @@ def _complete(sweep: Sweep, left: Sequence[Job], results: ResultsFile, runner: R
     columns = (TextColumn("sweep"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     try:
         with terminal.progress(*columns) as shown, contextlib.closing(runner(left)) as finished:
-            task = shown.add_task("", total=len(sweep.jobs), completed=len(sweep.jobs) - len(left))
+            kept = len(sweep.jobs) - len(left)
+            task = shown.add_task("sweeping", total=len(sweep.jobs), completed=kept, kept=kept)
             for one in finished:
                 if one.record is None:
                     failed.append(one)

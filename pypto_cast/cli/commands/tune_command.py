@@ -266,7 +266,7 @@ def _tuned_kernel(
         check_free(cache, force=True, inputs=read)
     bar = (TextColumn("tune"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with _kept_in(cache) as kept, terminal.progress(*bar) as shown:
-        task = shown.add_task("", total=None)
+        task = shown.add_task("tuning", total=None)
         found = kernel_tuned(
             named,
             inputs,

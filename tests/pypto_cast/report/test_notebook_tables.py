@@ -122,3 +122,11 @@ def test_text_stays_text() -> None:
     assert "<script" not in text
     assert text.count("</style>") == 1
     assert Tables(text).rows == [[sly, sly], [sly, sly]]
+
+
+def test_a_report_shows_its_facts_and_tables() -> None:
+    found = explain("0.1", src=pypto.DT_FP32, dst=pypto.DT_FP16).report
+    facts, *tables = shown(found).captions
+    assert facts == found.title
+    assert tables == [table.caption for table in found.tables if table.rows]
+    assert found._repr_html_() == explain("0.1", src=pypto.DT_FP32, dst=pypto.DT_FP16)._repr_html_()
