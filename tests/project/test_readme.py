@@ -187,6 +187,7 @@ def test_a_translation_has_the_headings_and_the_code_of_the_page(page: Path) -> 
         "features",
         "matrix",
         "routes",
+        "speed",
     ],
 )
 def test_there_is_a_translation(name: str) -> None:
@@ -202,6 +203,23 @@ def test_the_parts_of_a_translation_are_those_of_the_page() -> None:
         assert all(site_hooks.part_of(*part).strip() for part in parts)
     with pytest.raises(ValueError, match="has no generated part 'gird'"):
         site_hooks.part_of("matrix.md", "gird")
+
+
+def test_a_translation_shows_every_table_of_figures_once() -> None:
+    pytest.importorskip("mkdocs", reason="mkdocs is not installed")
+    site_hooks = importlib.import_module("docs.generators.site_hooks")
+    page = (DOCS / "speed.md").read_text(encoding="utf-8")
+    tables = re.findall(r"^\|(?:-+\|)+$", page, re.M)
+    shown = re.findall(r"<!-- figures: speed.md (\d+): (.*) -->", (DOCS / "speed.zh.md").read_text())
+    assert [int(place) for place, _ in shown] == [*range(1, len(tables) + 1)]
+    for place, headings in shown:
+        first, *rows = site_hooks.figures_of("speed.md", int(place), headings).splitlines()
+        assert first == f"| {headings} |"
+        assert "\n".join(rows) in page
+    with pytest.raises(ValueError, match=r"has 12 tables; there is no table 13"):
+        site_hooks.figures_of("speed.md", 13, "a | b")
+    with pytest.raises(ValueError, match=r"the columns of table 5 of docs/speed.md are \| program"):
+        site_hooks.figures_of("speed.md", 5, "a | b | c")
 
 
 def test_every_tutorial_is_translated() -> None:
