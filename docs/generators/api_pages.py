@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -12,14 +12,19 @@ from typing import Any, Final
 
 import pypto_cast
 from ascend_kernels.schedule import parts
+from docs.generators.api_words import SENTENCES_ZH, TEXTS_ZH
+from docs.generators.api_words import TITLES_ZH as GROUPS_ZH
+from docs.generators.error_words import GROUPS as ERROR_GROUPS
 from docs.generators.markdown_text import table
 from docs.generators.operation_pages import TITLES
+from docs.generators.operation_words import TITLES_ZH
 from pypto_cast import dialects, operations, testing
 from pypto_cast.dialects import onnx, openvino, paddle
 from simulator import ascendc
 from simulator.machine.tile_opcodes import TILE_OPCODES, instructions_inside
 
 ROOMS: Final = ("tiling", "simulator", "ascend_kernels", "pypto_cast")
+_LINKED_ZH: Final = "点击名称查看签名、参数和异常（英文文档）。"
 _OWN_PAGES: Final = frozenset(operations.__all__)
 """Operations, which have pages of their own."""
 
@@ -53,9 +58,16 @@ class Group:
     text: str = ""
 
 
-_OPERATIONS: Final = ", ".join(
-    f"[{title}](../operations/{module}/index.md)" for module, title in TITLES.items()
-)
+def _opcodes(*headings: str) -> str:
+    return table(headings, ((f"`{name}`", instructions_inside(name)) for name in TILE_OPCODES))
+
+
+def _operations(titles: Mapping[str, str], between: str) -> str:
+    return between.join(
+        f"[{title}](../operations/{module}/index.md)" for module, title in titles.items()
+    )
+
+
 _PARTS: Final = (
     *("Parameter", "Leaf", "TileOperation", "TileOperand", "Buffer", "Flag"),
     *("Body", "Task", "Access", "Temporary", "Run", "Loop", "Branch", "Renewal", "Barrier"),
@@ -82,7 +94,7 @@ GROUPS: Final = (
             *("pypto_cast.cast", "pypto_cast.operations", "pypto_cast.routes"),
             *("ascend_kernels.matrix", "ascend_kernels.routing"),
         ),
-        text=f"Each operation around the cast has a page: {_OPERATIONS}.",
+        text=f"Each operation around the cast has a page: {_operations(TITLES, ', ')}.",
     ),
     Group(
         title="Tiling",
@@ -138,11 +150,7 @@ GROUPS: Final = (
         "which of them run. They are read in upstream's sources, at tag r0.2.0, and in pto-isa's, "
         "at revision dd3cb0fb, not measured; masks, flags and barriers are left out. Of an opcode "
         "that is not listed they are not known here. A printed schedule has those of its opcodes."
-        "\n\n"
-        + table(
-            ("tile opcode", "instructions inside"),
-            ((f"`{name}`", instructions_inside(name)) for name in TILE_OPCODES),
-        ),
+        f"\n\n{_opcodes('tile opcode', 'instructions inside')}",
     ),
     Group(
         title="Tuning",
@@ -247,6 +255,51 @@ def _index() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def sentence_zh(entry: Entry) -> str:
+    """The first sentence of an entry in Chinese."""
+    of_errors = {name: words[1] for *_, classes in ERROR_GROUPS for name, words in classes.items()}
+    found = SENTENCES_ZH.get(entry.name) or of_errors.get(entry.name.rpartition(".")[2])
+    if found is None:
+        raise LookupError(f"{entry.name} has no Chinese sentence in api_words.py")
+    return found
+
+
+def _table_zh(group: Group) -> str:
+    """The names of a group, each with a sentence and a link to its English documentation."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for entry in entries_of(group):
+        names.setdefault((entry.home, sentence_zh(entry)), []).append(f"`{entry.name}`")
+    page = group.page.replace(".md", ".html")
+    rows = (
+        (f'<a href="../../{page}#{home}">{"、".join(each)}</a>', text)
+        for (home, text), each in names.items()
+    )
+    return table(("名称", "说明"), rows)
+
+
+def _page_zh(group: Group) -> str:
+    """The names of a group in Chinese; signatures and whole docstrings are in English, once."""
+    text = TEXTS_ZH.get(group.title, "").format(
+        operations=_operations(TITLES_ZH, "、"),
+        opcodes=_opcodes("tile opcode", "其中的指令"),
+    )
+    parts = [f"# {GROUPS_ZH[group.title]}", _LINKED_ZH, _table_zh(group), text]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _index_zh() -> str:
+    parts = ["# pypto_cast", _LINKED_ZH]
+    for group in GROUPS:
+        page = group.page.rpartition("/")[2]
+        parts += [f"## [{GROUPS_ZH[group.title]}]({page})", _table_zh(group)]
+    return "\n\n".join(parts) + "\n"
+
+
 PAGES: Final = MappingProxyType[str, Callable[[], str]](
-    {"reference/pypto_cast.md": _index, **{g.page: partial(_page, g) for g in GROUPS}}
+    {
+        "reference/pypto_cast.md": _index,
+        "reference/pypto_cast.zh.md": _index_zh,
+        **{g.page: partial(_page, g) for g in GROUPS},
+        **{g.page.replace(".md", ".zh.md"): partial(_page_zh, g) for g in GROUPS},
+    }
 )

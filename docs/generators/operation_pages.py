@@ -16,6 +16,13 @@ from typing import Any, Final
 import pypto_cast
 from docs.generators.markdown_text import table
 from docs.generators.operation_examples import example
+from docs.generators.operation_words import (
+    CHINESE,
+    ENGLISH,
+    SUMMARIES_ZH,
+    TITLES_ZH,
+    PageWords,
+)
 from pypto_cast import operations
 from pypto_cast.operations.elementwise_plan import elementwise
 from pypto_cast.operations.lowering import axis_of
@@ -78,35 +85,42 @@ def _home(name: str) -> str:
     return ROWS[name].function.__module__.rpartition(".")[2]
 
 
-def _index(module: str) -> str:
+def _index(module: str, words: PageWords) -> str:
     """The page of a group: its operations, each with a description."""
+    title = TITLES[module] if words is ENGLISH else TITLES_ZH[module]
     rows = (
-        (f"[{name}](../{name}.md)", _plain(_text(getattr(pypto_cast, name))[0]))
+        (f"[{name}](../{name}.md)", _plain(_summaries(name, words)[0]))
         for name in _names_of_group(module)
     )
-    return "\n\n".join(
-        (
-            f"# {TITLES[module]}",
-            "What holds for all of them, formats, AutoCast, sums, memory, is in "
-            "[Operations around the cast](../../operations.md).",
-            table(("operation", ""), rows) + "\n",
-        )
-    )
+    first, heading = words.group
+    return "\n\n".join((f"# {title}", first, table((heading, ""), rows) + "\n"))
 
 
-@cache  # a page is asked for in every language
-def _page(name: str) -> str:
+def _page(name: str, words: PageWords) -> str:
     function = getattr(pypto_cast, name)
-    first, *others = _text(function)
-    code = example(name)
-    parts = [f"# {name}", _plain(first), *map(_plain, others)]
-    parts += ["## Prototype", f"```text\npypto.{name}{_prototype(function)}\n```"]
-    parts += ["## Parameters", table(("name", "type", "default", ""), _parameters(name))]
-    parts += ["## Returns", _plain(_returns(name))]
-    parts += ["## Constraints", *_constraints(name)]
-    parts += ["## Fidelity", *_fidelity(name)]
-    parts += ["## Example", f"```python\n{code}```", f"```text\n{_printed(code)}```"]
+    prototype, parameters, returns, constraints, fidelity, shown = words.headings
+    code, printed = _example(name)
+    parts = [f"# {name}", *map(_plain, _summaries(name, words))]
+    parts += [f"## {prototype}", f"```text\npypto.{name}{_prototype(function)}\n```"]
+    parts += [f"## {parameters}", table(words.of_parameters, _parameters(name))]
+    parts += [f"## {returns}", _plain(_returns(name))]
+    parts += [f"## {constraints}", *_constraints(name, words)]
+    parts += [f"## {fidelity}", *_fidelity(name, words)]
+    parts += [f"## {shown}", f"```python\n{code}```", f"```text\n{printed}```"]
     return "\n\n".join(parts) + "\n"
+
+
+def _summaries(name: str, words: PageWords) -> list[str]:
+    """The paragraphs at the start of the page of an operation."""
+    if words is ENGLISH:
+        return _text(getattr(pypto_cast, name))
+    return [SUMMARIES_ZH[name], words.note]
+
+
+@cache  # in every language it is the same
+def _example(name: str) -> tuple[str, str]:
+    code = example(name)
+    return code, _printed(code)
 
 
 def _prototype(function: Callable[..., object]) -> str:
@@ -171,7 +185,7 @@ def _returns(name: str) -> str:
     return written or _GROUPS[_home(name)][1]
 
 
-def _constraints(name: str) -> Iterator[str]:
+def _constraints(name: str, words: PageWords) -> Iterator[str]:
     """The dtypes, and the errors: its own, then those of every elementwise operation."""
     row = _row(name)
     dtypes = list(_dtypes(row))
@@ -187,7 +201,7 @@ def _constraints(name: str) -> Iterator[str]:
         for error, text in _entries(function, title):
             raised.setdefault(error, {})[_plain(text)] = None
     rows = ((f"`{error}`", "; ".join(texts)) for error, texts in raised.items())
-    yield table(("raises, warns", "on"), rows)
+    yield table(words.of_errors, rows)
 
 
 def _dtypes(row: OperationRow) -> Iterator[tuple[str, str]]:
@@ -224,7 +238,7 @@ def _where_they_differ(
             yield f"{title}, {kind} {name}" if name else title, text
 
 
-def _fidelity(name: str) -> Iterator[str]:
+def _fidelity(name: str, words: PageWords) -> Iterator[str]:
     row = _row(name)
     if row.parts:
         reason = row.remark or "by its parts; casts are exact"
@@ -236,7 +250,7 @@ def _fidelity(name: str) -> Iterator[str]:
     yield table(("", ""), facts)
     if row.parts:
         yield table(
-            ("part", "fidelity", "bound"),
+            words.of_parts,
             (
                 (
                     f"[{part}]({part}.md)",
@@ -295,8 +309,12 @@ GROUPS: Final[Mapping[str, list[str]]] = {
 
 PAGES: Final = MappingProxyType[str, Callable[[], str]](
     {
-        **{page: partial(_index, module) for page, module in zip(GROUPS, TITLES, strict=True)},
-        **{f"operations/{name}.md": partial(_page, name) for name in operations.__all__},
+        f"{path.removesuffix('.md')}{suffix}": partial(write, words)
+        for suffix, words in ((".md", ENGLISH), (".zh.md", CHINESE))
+        for path, write in (
+            *((page, partial(_index, module)) for page, module in zip(GROUPS, TITLES, strict=True)),
+            *((f"operations/{name}.md", partial(_page, name)) for name in operations.__all__),
+        )
     }
 )
 

@@ -11,7 +11,6 @@ from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from docs.generators.api_pages import PAGES as API_PAGES
 from docs.generators.explorer_page import fragment
 from docs.generators.generated import PAGES, TABLES
 from docs.generators.markdown_text import joined
@@ -40,14 +39,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_read_source(page: Page, config: MkDocsConfig) -> str | None:
-    """Writes a page that no file holds; None lets mkdocs read the file.
-
-    The docstrings are in English and stand in the site once: a translated site links them.
-    """
-    path = page.file.src_uri
-    if path in API_PAGES and config.theme["language"] != "en":
-        return f'# API\n\n<a href="../../{path.removesuffix(".md")}.html">English</a>\n'
-    write = PAGES.get(path)
+    """Writes a page that no file holds; None lets mkdocs read the file."""
+    write = PAGES.get(page.file.src_uri)
     return None if write is None else write()
 
 

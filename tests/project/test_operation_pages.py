@@ -15,7 +15,8 @@ from support.environment.sources import ROOT
 import pypto_cast as pypto
 from docs.generators.markdown_text import table
 from docs.generators.operation_examples import EXPRESSIONS, STATEMENTS, chip_of, example
-from docs.generators.operation_pages import GROUPS, PAGES, with_operations
+from docs.generators.operation_pages import GROUPS, PAGES, TITLES, with_operations
+from docs.generators.operation_words import SUMMARIES_ZH, TITLES_ZH
 from pypto_cast import experimental, operations
 from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.operations import elementwise_plan
@@ -60,7 +61,22 @@ def sections(name: str) -> dict[str, str]:
 def test_every_operation_has_one_page_in_one_group() -> None:
     listed = [path for group in GROUPS.values() for path in group]
     assert sorted(listed) == sorted(f"operations/{name}.md" for name in operations.__all__)
-    assert set(PAGES) == {*listed, *GROUPS}
+    english = {*listed, *GROUPS}
+    assert set(PAGES) == english | {path.replace(".md", ".zh.md") for path in english}
+
+
+def test_a_chinese_page_says_in_chinese_what_the_english_one_does() -> None:
+    assert [*SUMMARIES_ZH] == sorted(operations.__all__)
+    assert [*TITLES_ZH] == [*TITLES]
+    for path in PAGES:
+        if path.endswith(".zh.md"):
+            lines = PAGES[path]().splitlines()
+            english = PAGES[path.replace(".zh.md", ".md")]().splitlines()
+            headings = ([x for x in text if x.startswith("## ")] for text in (lines, english))
+            assert len({*map(len, headings)}) == 1
+            assert re.search(r"[\u4e00-\u9fff]", lines[2])
+            tables = ([x for x in text if x.startswith("| `")] for text in (lines, english))
+            assert len({*map(tuple, tables)}) == 1
 
 
 @pytest.mark.parametrize("name", operations.__all__)

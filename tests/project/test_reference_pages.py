@@ -13,11 +13,24 @@ from support.environment.sources import ROOT
 
 import pypto_cast
 from ascend_kernels.schedule import parts
-from docs.generators.api_pages import GROUPS, PAGES, Entry, documented, entries_of, group_of
+from docs.generators.api_pages import (
+    GROUPS,
+    PAGES,
+    Entry,
+    documented,
+    entries_of,
+    group_of,
+    sentence_zh,
+)
+from docs.generators.api_words import SENTENCES_ZH
+from docs.generators.error_words import GROUPS as ERROR_GROUPS
 from pypto_cast import operations
 from pypto_cast.dialects import onnx
 
 INDEX = "reference/pypto_cast.md"
+
+
+ENGLISH = [page for page in PAGES if not page.endswith(".zh.md")]
 
 
 def homes(page: str) -> list[str]:
@@ -25,7 +38,7 @@ def homes(page: str) -> list[str]:
 
 
 def test_every_name_is_on_one_page_and_in_the_index() -> None:
-    counts = Counter(home for page in PAGES for home in homes(page))
+    counts = Counter(home for page in ENGLISH for home in homes(page))
     assert set(counts.values()) == {1}
     entries = documented(pypto_cast)
     assert {entry.home for entry in entries} <= set(counts)
@@ -39,6 +52,22 @@ def test_names_stand_in_the_order_of_their_use() -> None:
         names = [entry.name for entry in entries_of(group)]
         assert names[: len(group.names)] == list(group.names)
     assert homes("reference/operations.md")[0] == "pypto_cast.cast.api.cast"
+
+
+def test_the_chinese_pages_have_the_names_and_link_their_english_documentation() -> None:
+    """An error has its sentence on the page of errors, so that none is written twice."""
+    entries = [entry for group in GROUPS for entry in entries_of(group)]
+    errors = {name for *_, classes in ERROR_GROUPS for name in classes}
+    worded = {entry.name for entry in entries if entry.name.rpartition(".")[2] not in errors}
+    assert worded == {*SENTENCES_ZH}
+    for group in GROUPS:
+        page = PAGES[group.page.replace(".md", ".zh.md")]()
+        path = group.page.replace(".md", ".html")
+        linked = re.findall(rf'^\| <a href="\.\./\.\./{path}#([\w.]+)">', page, re.M)
+        assert linked == homes(group.page)
+        assert all(f"`{entry.name}`" in page for entry in entries_of(group))
+    with pytest.raises(LookupError, match="thing has no Chinese sentence"):
+        sentence_zh(Entry(name="thing", home="pypto_cast.thing", text=""))
 
 
 def test_the_page_of_schedules_has_every_part() -> None:

@@ -19,6 +19,7 @@ from docs.generators.contact_sheets import LANGUAGES, THEMES, WIDTHS, pages_of, 
 __all__ = ["browser"]  # a fixture
 
 FAULTS = (ROOT / "tests/support/environment/page_faults.js").read_text(encoding="utf-8")
+SCHEMES = {"light": "default", "dark": "slate"}
 BAD = """<!doctype html><body style="background: #fff">
 <p style="color: #999">faint</p>
 <p style="width: 40px; overflow: hidden; white-space: nowrap">text that is cut at its end</p>
@@ -52,25 +53,36 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(params=[(x, y) for x in WIDTHS for y in THEMES], ids="-".join)
-def screen(request: pytest.FixtureRequest, browser: Any) -> Iterator[Any]:
-    width, theme = request.param
-    context = browser.new_context(
-        viewport={"width": WIDTHS[width], "height": 900}, color_scheme=theme
-    )
-    yield context.new_page()
-    context.close()
+def screens(page: Any, path: Path) -> Iterator[str]:
+    """Load a page once and show it in every width and theme; the name of each."""
+    page.goto(path.as_uri())
+    page.add_style_tag(content="* { transition: none !important; animation: none !important }")
+    for theme in THEMES:
+        page.emulate_media(color_scheme=theme)
+        scheme = page.evaluate(
+            """(name) => {
+                document.querySelector(`input[data-md-color-scheme=${name}]`).click();
+                return document.body.dataset.mdColorScheme;
+            }""",
+            SCHEMES[theme],
+        )
+        assert scheme == SCHEMES[theme]
+        for width, pixels in WIDTHS.items():
+            page.set_viewport_size({"width": pixels, "height": 900})
+            yield f"{width}-{theme}"
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_no_page_has_a_fault(site: Path, screen: Any, language: str) -> None:
+def test_no_page_has_a_fault(site: Path, browser: Any, language: str) -> None:
+    page = browser.new_page()
     found: dict[str, list[str]] = {}
     pages = pages_of(site, language)
     for path in pages:
-        screen.goto(path.as_uri())
-        if faults := faults_of(screen):
-            found[str(path.relative_to(site))] = faults
+        for screen in screens(page, path):
+            if faults := faults_of(page):
+                found[f"{path.relative_to(site)} {screen}"] = faults
+    page.close()
     assert pages
     assert found == {}
 

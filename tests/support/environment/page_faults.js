@@ -4,26 +4,31 @@
   const root = document.documentElement;
   if (root.scrollWidth > innerWidth) faults.push(`scrolls sideways: ${root.scrollWidth} of ${innerWidth}`);
   const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const colors = new Map();
   const rgba = (color) => {
-    canvas.clearRect(0, 0, 1, 1);
-    canvas.fillStyle = color;
-    canvas.fillRect(0, 0, 1, 1);
-    const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data;
-    return [r, g, b, a / 255];
+    if (!colors.has(color)) {
+      canvas.clearRect(0, 0, 1, 1);
+      canvas.fillStyle = color;
+      canvas.fillRect(0, 0, 1, 1);
+      const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data;
+      colors.set(color, [r, g, b, a / 255]);
+    }
+    return colors.get(color);
   };
   const over = (top, below) => below.map((x, i) => (i < 3 ? top[i] * top[3] + x * (1 - top[3]) : 1));
   const light = ([r, g, b]) => {
     const part = (x) => (x / 255 <= 0.04045 ? x / 255 / 12.92 : ((x / 255 + 0.055) / 1.055) ** 2.4);
     return 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
   };
+  const papers = new Map([[null, [255, 255, 255, 1]]]);
   const behind = (element) => {
-    const layers = [];
-    for (let each = element; each; each = each.parentElement) {
-      const style = getComputedStyle(each);
-      if (style.backgroundImage !== "none" && style.backgroundImage !== "") return null;
-      layers.push(rgba(style.backgroundColor));
+    if (!papers.has(element)) {
+      const { backgroundImage, backgroundColor } = getComputedStyle(element);
+      const below = behind(element.parentElement);
+      const isPicture = backgroundImage !== "none" && backgroundImage !== "";
+      papers.set(element, isPicture || below === null ? null : over(rgba(backgroundColor), below));
     }
-    return layers.reverse().reduce((below, top) => over(top, below), [255, 255, 255, 1]);
+    return papers.get(element);
   };
   const seen = new Set();
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
