@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -104,11 +106,28 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
 
 @event_priority(-200)  # after the plugin for languages
 def on_post_build(config: MkDocsConfig) -> None:
-    """Has the search that reads no files over a network know every language.
+    """Has search without a network, and redirects of old addresses, know every language.
 
-    Its script is written before the plugin for languages has put their words into the index.
+    The script of that search is written before the plugin for languages has put their words into
+    the index; redirects are written for the first language alone.
     """
+    redirect_translated(Path(config.site_dir), config.plugins["redirects"].config["redirect_maps"])
     index = Path(config.site_dir) / "search" / "search_index.json"
     if index.exists():
         script = f"var __index = {index.read_text(encoding='utf-8')}"
         index.with_suffix(".js").write_text(script, encoding="utf-8")
+
+
+def redirect_translated(site: Path, moved: Iterable[str]) -> None:
+    """Copy the redirects of pages into the Chinese site, whose pages lie in the same order.
+
+    Args:
+        site: the folder of the built site.
+        moved: former paths of pages in docs/.
+    """
+    for path in moved:
+        written = (site / path).with_suffix(".html")
+        target = site / "zh" / written.relative_to(site)
+        if written.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(written, target)

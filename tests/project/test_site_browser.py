@@ -105,6 +105,23 @@ def test_pages_on_paper_cut_no_code(site: Path, browser: Any) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("language", LANGUAGES)
+def test_an_old_address_leads_to_its_page(site: Path, browser: Any, language: str) -> None:
+    """As deep in the site of each language, and to the place on the page."""
+    folder = site if language == LANGUAGES[0] else site / language
+    configured = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    moved = re.findall(r"^        (\S+)\.md: (\S+)\.md$", configured, re.M)
+    assert len(moved) == 12
+    page = browser.new_page()
+    for old, new in moved:
+        target = (folder / f"{new}.html").as_uri()
+        page.goto(f"{(folder / f'{old}.html').as_uri()}#x")
+        page.wait_for_url(f"{target}#x")
+        assert page.locator("html").get_attribute("lang") == language
+    page.close()
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_the_cheat_sheet_is_one_page_of_paper(site: Path, browser: Any, language: str) -> None:
     (path,) = (each for each in pages_of(site, language) if each.name == "cheat_sheet.html")
     page = browser.new_page()
