@@ -4,38 +4,18 @@ from __future__ import annotations
 
 import ast
 import functools
-import warnings
-from collections.abc import Callable, Iterator, Mapping
+import textwrap
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from docs.generators.error_examples import COMMANDS, EXAMPLES, example_of, message_of
 from docs.generators.error_words import GROUPS
 from docs.generators.markdown_text import table
 
 _ROOT: Final = Path(__file__).parents[2]
 _ROOMS: Final = ("tiling", "simulator", "ascend_kernels", "pypto_cast")
-_START: Final = "import pypto_cast as pypto\n\npypto.set_vec_tile_shapes(16, 64)\n"
-_X: Final = "x = pypto.tensor([16, 64], pypto.DT_{}, data=[[1.0] * 64] * 16)\n"
-EXAMPLES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "ShapeError": "pypto.cast(pypto.tensor([0], pypto.DT_FP32), pypto.DT_FP16)",
-        "TileShapeError": _X.format("FP32")
-        + "pypto.set_vec_tile_shapes(64)\npypto.cast(x, pypto.DT_FP16)",
-        "TileMemoryError": "pypto.set_vec_tile_shapes(40000)\n"
-        "x = pypto.tensor([50000], pypto.DT_FP32, data=[1.0] * 50000)\n"
-        "pypto.cast(x, pypto.DT_FP16)",
-        "UnsupportedCastError": _X.format("FP32") + "pypto.cast(x, pypto.DT_INT8)",
-        "CastModeError": _X.format("FP32") + "with pypto.options(strict=True):\n"
-        "    pypto.cast(x, pypto.DT_INT32, mode=pypto.CAST_ODD)",
-        "CastModeWarning": _X.format("FP32") + "pypto.cast(x, pypto.DT_INT32, mode=pypto.CAST_ODD)",
-        "SaturationModeWarning": _X.format("FP32")
-        + "pypto.cast(x, pypto.DT_FP16, satmode=pypto.SaturationMode.OFF)",
-        "BitsDifferError": "import numpy as np\nfrom pypto_cast.testing import assert_bits_equal\n"
-        "assert_bits_equal(np.float16([1]), np.float16([2]))",
-    }
-)
-"""Code that raises or warns, after one import and a tile shape."""
 
 
 @functools.cache
@@ -59,31 +39,14 @@ def error_classes() -> Mapping[str, str]:
     return {name: text for name, (_, text) in found.items() if name[0] != "_" and is_error(name)}
 
 
-@functools.cache
-def message_of(name: str) -> str:
-    """The text that the example of a class raises or warns with."""
-    import pypto_cast as pypto
-
-    space: dict[str, object] = {"__name__": "example"}
-    with pypto.options(), warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always")
-        try:
-            exec(_START + EXAMPLES[name], space)
-        except Exception as error:
-            if type(error).__name__ == name:
-                return str(error)
-            raise
-    (found,) = (each for each in warned if each.category.__name__ == name)
-    return str(found.message)
-
-
 def page() -> str:
     """The meaning and the remedy of each error, by class."""
     return _page(
         "# Errors and warnings",
         "The command ends an error of this project with the name of its class in brackets, and so "
         "does a warning; a traceback begins its last line with it. Find the name here, or search "
-        "for a word of the message.",
+        "for a word of the message. Some classes have an example; its message is that of this "
+        "version.",
         ("class", "meaning"),
         ("What helps", "Code that raises it", "Its message"),
         is_chinese=False,
@@ -96,7 +59,7 @@ def page_zh() -> str:
         "# 错误与警告",
         "命令打印本项目的错误和警告时，末尾的方括号中是类名；"
         "Python 的 traceback 最后一行以类名开头。"
-        "在此按类名查找，或搜索错误信息中的词。",
+        "在此按类名查找，或搜索错误信息中的词。部分类附有示例，其错误信息由当前版本运行得到。",
         ("类", "含义"),
         ("解决办法", "触发它的代码", "错误信息"),
         is_chinese=True,
@@ -126,14 +89,15 @@ def _page(
             helps = remedy_told if is_chinese else remedy
             parts.append(f"### {name}")
             parts.append(f"{meaning(name, told)}\n\n**{labels[0]}:** {helps}")
-            if name in EXAMPLES:
-                parts += _example(name, labels)
+            if name in EXAMPLES or name in COMMANDS:
+                parts.append(_example(name, labels[1:]))
     return "\n\n".join(parts) + "\n"
 
 
-def _example(name: str, labels: tuple[str, str, str]) -> Iterator[str]:
-    yield f"{labels[1]}:\n\n```py\n{EXAMPLES[name]}\n```"
-    yield f"{labels[2]}:\n\n```text\n{message_of(name)}\n```"
+def _example(name: str, labels: tuple[str, str]) -> str:
+    """Code and message, which a reader opens."""
+    body = f"{example_of(name)}\n\n{labels[1]}:\n\n```text\n{message_of(name)}\n```"
+    return f'??? example "{labels[0]}"\n\n{textwrap.indent(body, "    ")}'
 
 
 PAGES: Final[Mapping[str, Callable[[], str]]] = MappingProxyType(

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+import textwrap
 
 import pytest
 from support.environment.command import Command, command
 
 import pypto_cast as pypto
-from docs.generators import error_pages
+from docs.generators import error_examples, error_pages
+from docs.generators.error_examples import COMMANDS, EXAMPLES, example_of, message_of
 from docs.generators.error_words import GROUPS
 from pypto_cast.cli.main import _named
 
 __all__ = ["command"]  # a fixture
 
+WITH_EXAMPLE = [*EXAMPLES, *COMMANDS]
 NAMES = [name for _, _, classes in GROUPS for name in classes]
 
 
@@ -29,10 +32,32 @@ def test_every_class_has_a_meaning_and_a_remedy() -> None:
     assert [text for text in words if text[-1] not in ".。"] == []
 
 
-@pytest.mark.parametrize("name", error_pages.EXAMPLES)
+@pytest.mark.parametrize("name", WITH_EXAMPLE)
 def test_the_page_shows_the_message_of_the_example(name: str) -> None:
-    message = error_pages.message_of(name)
-    assert all(message in write() for write in error_pages.PAGES.values())
+    shown = f"{example_of(name)}\n\n", f"```text\n{message_of(name)}\n```"
+    for write in error_pages.PAGES.values():
+        section = re.split(r"^### ", write(), flags=re.M)[1 + NAMES.index(name)]
+        assert section.startswith(f"{name}\n")
+        assert all(textwrap.indent(text, "    ") in section for text in shown)
+
+
+def test_a_message_is_that_of_the_class_and_of_the_lines_shown() -> None:
+    assert len(WITH_EXAMPLE) == 34
+    assert {*WITH_EXAMPLE} <= {*NAMES}
+    assert "FP32 -> INT32 has no mode CAST_ODD" in message_of("CastModeError")
+    assert message_of("CheckpointError").startswith("pypto-cast: error: m.safetensors is no")
+    number = re.search(r"example\.py:(\d+)", message_of("UBOverflowError"))
+    assert number is not None
+    code = EXAMPLES["UBOverflowError"].splitlines()
+    assert code[int(number[1]) - 1] == "    y[:] = pypto.exp(x) + x"
+
+
+def test_an_example_that_does_not_raise_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(error_examples, "EXAMPLES", {"PlanError": "print()", "ShapeError": "1 / 0"})
+    with pytest.raises(LookupError, match="example of PlanError neither raises it nor warns"):
+        message_of.__wrapped__("PlanError")
+    with pytest.raises(ZeroDivisionError):
+        message_of.__wrapped__("ShapeError")
 
 
 def test_the_line_of_the_command_names_the_class(command: Command) -> None:
