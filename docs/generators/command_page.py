@@ -48,7 +48,7 @@ _FOUND_ZH: Final[Mapping[str, str]] = MappingProxyType(
         "checkpoint": "试运行（`--dry-run`）发现会拒绝的张量",
         "diff": "有张量既不相等，也不全是另一方的转换；或指定了 `--bounds` 而有元素超出",
         "judge": "有元素不在可能的结果中；未指定算子时为未达到标准",
-        "verify": "引擎与定义或证书不一致",
+        "verify": "引擎与定义或验证证书不一致",
         "device-check": "有一项事实不一致",
     }
 )

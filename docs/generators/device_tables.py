@@ -108,7 +108,9 @@ def _english() -> str:
 
 
 def _chinese() -> str:
-    return table(("事实", "可信度页中的内容"), (("；".join(x.facts), x.chinese) for x in SETTLED))
+    return table(
+        ("事实", "保真度与依据页中的内容"), (("；".join(x.facts), x.chinese) for x in SETTLED)
+    )
 
 
 TABLES: Final = MappingProxyType[str, Callable[[], str]](

@@ -16,9 +16,9 @@ GROUPS: Final[tuple[tuple[str, str, dict[str, Words]], ...]] = (
         "形状与 TileShape",
         {
             "ShapeError": (
-                "Give 1 to 5 dimensions, none of them 0; reshape the array first.",
+                "Give 1 to 4 dimensions, none of them 0; reshape the array first.",
                 "该形状的张量不能转换。",
-                "使用 1 到 5 个维度，且没有长度为 0 的维度；先对数组做 reshape。",
+                "使用 1 到 4 个维度，且没有长度为 0 的维度；先对数组做 reshape。",
             ),
             "TileShapeError": (
                 "Set the tile shape that the text names, by `set_vec_tile_shapes` or `--tile`.",
@@ -298,7 +298,7 @@ GROUPS: Final[tuple[tuple[str, str, dict[str, Words]], ...]] = (
             ),
             "CertificateError": (
                 "Verify anew: `pypto-cast verify`.",
-                "证书损坏，或与代码给出的结果不符。",
+                "验证证书损坏，或与代码给出的结果不符。",
                 "用 `pypto-cast verify` 重新验证。",
             ),
         },

@@ -19,6 +19,8 @@ from docs.generators.contact_sheets import LANGUAGES, THEMES, WIDTHS, pages_of, 
 __all__ = ["browser"]  # a fixture
 
 FAULTS = (ROOT / "tests/support/environment/page_faults.js").read_text(encoding="utf-8")
+PARTS = 5
+"""Of the pages of a language, each a test of its own, which a loaded machine ends in its time."""
 SCHEMES = {"light": "default", "dark": "slate"}
 BAD = """<!doctype html><body style="background: #fff">
 <p style="color: #999">faint</p>
@@ -73,11 +75,12 @@ def screens(page: Any, path: Path) -> Iterator[str]:
 
 
 @pytest.mark.exhaustive
+@pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_no_page_has_a_fault(site: Path, browser: Any, language: str) -> None:
+def test_no_page_has_a_fault(site: Path, browser: Any, language: str, part: int) -> None:
     page = browser.new_page()
     found: dict[str, list[str]] = {}
-    pages = pages_of(site, language)
+    pages = pages_of(site, language)[part::PARTS]
     for path in pages:
         for screen in screens(page, path):
             if faults := faults_of(page):
