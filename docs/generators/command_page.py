@@ -42,7 +42,7 @@ _SUMMARIES_ZH: Final[Mapping[str, str]] = MappingProxyType(
 _FOUND_ZH: Final[Mapping[str, str]] = MappingProxyType(
     {
         "run": "程序抛出异常；程序自己的退出码就是命令的退出码",
-        "schedule": "`--against` 的两者不同，或指定了 `--fail-over-ub` 而放不下",
+        "schedule": "`--against` 或 `--timeline` 的两者不同，或指定了 `--fail-over-ub` 而放不下",
         "check-schedule": "某项检查或结果不一致",
         "lint": "有检查结果",
         "checkpoint": "试运行（`--dry-run`）发现会拒绝的张量",
