@@ -44,7 +44,7 @@ TEXTS_ZH: Final[Mapping[str, str]] = MappingProxyType(
         "下面是模型来源框架的转换。",
     }
 )
-"""By the title of a group; the marks are filled with what the English page has."""
+"""By the title of a group; links and table fill the marks."""
 
 _SETTINGS: Final = "设置上游的{}（本上下文）；不影响任何位。"
 _SETTINGS_READ: Final = "本上下文中上游的{}，包括默认值。"
