@@ -16,6 +16,8 @@ from typing import Any, Final
 
 WIDTHS: Final = {"desktop": 1280, "phone": 390}
 THEMES: Final = ("light", "dark")
+SCHEMES: Final = {"light": "default", "dark": "slate"}
+"""The palettes of the site."""
 LANGUAGES: Final = ("en", "zh")
 _HEIGHT: Final = 900
 _HEAD: Final = 1000
@@ -38,12 +40,43 @@ def pages_of(site: Path, language: str) -> list[Path]:
     ]
 
 
-def sheet(browser: Any, pages: list[Path], width: int, theme: str) -> bytes:
-    """One image with the first screen of every page."""
-    context = browser.new_context(viewport={"width": width, "height": _HEIGHT}, color_scheme=theme)
-    page = context.new_page()
-    cells = [_cell(page, path) for path in pages]
-    context.close()
+def screens(page: Any, path: Path) -> Iterator[tuple[str, str]]:
+    """Load a page once, and show it in every width and theme; yields the two names."""
+    page.goto(path.as_uri())
+    page.add_style_tag(content="* { transition: none !important; animation: none !important }")
+    for theme in THEMES:
+        page.emulate_media(color_scheme=theme)
+        page.evaluate(
+            "(name) => document.querySelector(`input[data-md-color-scheme=${name}]`)?.click()",
+            SCHEMES[theme],
+        )
+        for width, pixels in WIDTHS.items():
+            page.set_viewport_size({"width": pixels, "height": _HEIGHT})
+            yield width, theme
+
+
+def sheets(browser: Any, pages: list[Path]) -> Iterator[tuple[str, bytes]]:
+    """For each width and theme their names and one image with the first screen of every page."""
+    cells: dict[str, list[str]] = {}
+    page = browser.new_page()
+    for path in pages:
+        name = escape("/".join(path.parts[-2:]))
+        for screen in screens(page, path):
+            cells.setdefault("-".join(screen), []).append(_cell(page, name))
+    page.close()
+    for screen_name, found in cells.items():
+        yield screen_name, _image(browser, found)
+
+
+def _cell(page: Any, name: str) -> str:
+    picture = base64.b64encode(page.screenshot(type="jpeg", quality=60)).decode()
+    return (
+        f'<figure><img src="data:image/jpeg;base64,{picture}"><figcaption>{name}'
+        "</figcaption></figure>"
+    )
+
+
+def _image(browser: Any, cells: list[str]) -> bytes:
     page = browser.new_page(viewport={"width": _ACROSS * (_THUMB + 12), "height": _HEIGHT})
     page.set_content(
         "<style>body{display:flex;flex-wrap:wrap;gap:8px;margin:8px;font:10px sans-serif}"
@@ -55,18 +88,12 @@ def sheet(browser: Any, pages: list[Path], width: int, theme: str) -> bytes:
     return image
 
 
-def _cell(page: Any, path: Path) -> str:
-    page.goto(path.as_uri())
-    picture = base64.b64encode(page.screenshot(type="jpeg", quality=60)).decode()
-    name = escape("/".join(path.parts[-2:]))
-    return (
-        f'<figure><img src="data:image/jpeg;base64,{picture}"><figcaption>{name}'
-        "</figcaption></figure>"
-    )
-
-
-def sheets(site: Path) -> Iterator[tuple[str, bytes]]:
-    """The name and the image of each sheet."""
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m docs.generators.contact_sheets")
+    parser.add_argument("site", type=Path)
+    parser.add_argument("folder", type=Path)
+    given = parser.parse_args()
+    given.folder.mkdir(parents=True, exist_ok=True)
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
@@ -74,22 +101,11 @@ def sheets(site: Path) -> Iterator[tuple[str, bytes]]:
             executable_path=shutil.which("chromium"), args=list(_FLAGS)
         )
         for language in LANGUAGES:
-            for name, width in WIDTHS.items():
-                for theme in THEMES:
-                    image = sheet(browser, pages_of(site, language), width, theme)
-                    yield f"{language}-{name}-{theme}.png", image
+            for name, image in sheets(browser, pages_of(given.site.resolve(), language)):
+                path = given.folder / f"{language}-{name}.png"
+                path.write_bytes(image)
+                print(path)
         browser.close()
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m docs.generators.contact_sheets")
-    parser.add_argument("site", type=Path)
-    parser.add_argument("folder", type=Path)
-    given = parser.parse_args()
-    given.folder.mkdir(parents=True, exist_ok=True)
-    for name, image in sheets(given.site.resolve()):
-        (given.folder / name).write_bytes(image)
-        print(given.folder / name)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,21 @@ import pytest
 from support.environment.browser import browser
 from support.environment.sources import ROOT
 
-from docs.generators.contact_sheets import LANGUAGES, THEMES, WIDTHS, pages_of, sheet
+from docs.generators.contact_sheets import (
+    LANGUAGES,
+    SCHEMES,
+    THEMES,
+    WIDTHS,
+    pages_of,
+    screens,
+    sheets,
+)
 
 __all__ = ["browser"]  # a fixture
 
 FAULTS = (ROOT / "tests/support/environment/page_faults.js").read_text(encoding="utf-8")
 PARTS = 5
 """Of the pages of a language, each a test of its own, which a loaded machine ends in its time."""
-SCHEMES = {"light": "default", "dark": "slate"}
 BAD = """<!doctype html><body style="background: #fff">
 <p style="color: #999">faint</p>
 <p style="width: 40px; overflow: hidden; white-space: nowrap">text that is cut at its end</p>
@@ -55,25 +61,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def screens(page: Any, path: Path) -> Iterator[str]:
-    """Load a page once and show it in every width and theme; the name of each."""
-    page.goto(path.as_uri())
-    page.add_style_tag(content="* { transition: none !important; animation: none !important }")
-    for theme in THEMES:
-        page.emulate_media(color_scheme=theme)
-        scheme = page.evaluate(
-            """(name) => {
-                document.querySelector(`input[data-md-color-scheme=${name}]`).click();
-                return document.body.dataset.mdColorScheme;
-            }""",
-            SCHEMES[theme],
-        )
-        assert scheme == SCHEMES[theme]
-        for width, pixels in WIDTHS.items():
-            page.set_viewport_size({"width": pixels, "height": 900})
-            yield f"{width}-{theme}"
-
-
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -82,9 +69,11 @@ def test_no_page_has_a_fault(site: Path, browser: Any, language: str, part: int)
     found: dict[str, list[str]] = {}
     pages = pages_of(site, language)[part::PARTS]
     for path in pages:
-        for screen in screens(page, path):
+        for width, theme in screens(page, path):
+            assert page.evaluate("document.body.dataset.mdColorScheme") == SCHEMES[theme]
+            assert page.evaluate("innerWidth") == WIDTHS[width]
             if faults := faults_of(page):
-                found[f"{path.relative_to(site)} {screen}"] = faults
+                found[f"{path.relative_to(site)} {width}-{theme}"] = faults
     page.close()
     assert pages
     assert found == {}
@@ -152,4 +141,7 @@ def test_a_contact_sheet_has_each_page(tmp_path: Path, browser: Any) -> None:
     (tmp_path / "moved.html").write_text(moved, encoding="utf-8")
     pages = pages_of(tmp_path, "en")
     assert [path.name for path in pages] == ["a.html", "b.html"]
-    assert sheet(browser, pages, 390, "dark").startswith(b"\x89PNG")
+    found = dict(sheets(browser, pages))
+    assert [*found] == [f"{width}-{theme}" for theme in THEMES for width in WIDTHS]
+    assert all(image.startswith(b"\x89PNG") for image in found.values())
+    assert len({*found.values()}) == 2  # the widths; a page without a palette has one theme
