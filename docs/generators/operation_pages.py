@@ -19,6 +19,8 @@ from docs.generators.operation_examples import example
 from docs.generators.operation_words import (
     CHINESE,
     ENGLISH,
+    PARAMETERS_ZH,
+    RETURNS_ZH,
     SUMMARIES_ZH,
     TITLES_ZH,
     PageWords,
@@ -59,7 +61,7 @@ _GROUPS: Final = {
 """By module: a title, and the result where a docstring says none."""
 TITLES: Final = MappingProxyType({module: title for module, (title, _) in _GROUPS.items()})
 _OPERAND: Final = "an operand of the dtypes below"
-_PARAMETERS: Final = {
+PARAMETERS: Final = {
     **dict.fromkeys(("input", "a", "self", "input1", "first"), _OPERAND),
     **dict.fromkeys(("other", "input2", "second"), "the other operand; shapes broadcast"),
     "dim": "the dimension; a negative one counts from the last",
@@ -102,8 +104,12 @@ def _page(name: str, words: PageWords) -> str:
     code, printed = _example(name)
     parts = [f"# {name}", *map(_plain, _summaries(name, words))]
     parts += [f"## {prototype}", f"```text\npypto.{name}{_prototype(function)}\n```"]
-    parts += [f"## {parameters}", table(words.of_parameters, _parameters(name))]
-    parts += [f"## {returns}", _plain(_returns(name))]
+    parts += [f"## {parameters}", table(words.of_parameters, _parameters(name, words))]
+    given = _returns(name)
+    parts += [
+        f"## {returns}",
+        _plain(given if words is ENGLISH else RETURNS_ZH.get(given, given)),
+    ]
     parts += [f"## {constraints}", *_constraints(name, words)]
     parts += [f"## {fidelity}", *_fidelity(name, words)]
     parts += [f"## {shown}", f"```python\n{code}```", f"```text\n{printed}```"]
@@ -149,8 +155,8 @@ def _entries(function: Callable[..., object], title: str) -> Iterator[tuple[str,
             yield name, " ".join(text.split()).removesuffix(".")
 
 
-def _parameters(name: str) -> Iterator[tuple[str, ...]]:
-    meanings = dict(_PARAMETERS)
+def _parameters(name: str, words: PageWords) -> Iterator[tuple[str, ...]]:
+    meanings = dict(PARAMETERS if words is ENGLISH else PARAMETERS_ZH)
     for function in (_row(name).name, name):
         meanings.update(_entries(getattr(pypto_cast, function), "Args"))
     for parameter in inspect.signature(getattr(pypto_cast, name)).parameters.values():

@@ -55,6 +55,36 @@ CHINESE: Final = PageWords(
     note="参数、约束和保真度的说明取自代码，为英文。",
 )
 
+PARAMETERS_ZH: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **dict.fromkeys(("input", "a", "self", "input1", "first"), "操作数，dtype 见下"),
+        **dict.fromkeys(("other", "input2", "second"), "另一个操作数；形状会广播"),
+        "dim": "维度；负数从最后一维数起",
+        "keepdim": "是否保留该维度，长度为 1",
+        "precision_type": "上游的参数，在 A2/A3 上不改变任何位",
+        "dtype": "结果的 dtype",
+        "valid_shape": "结果中有数据的部分；未指定时为全部",
+        "size": "各维长度，为若干 int 或一个列表",
+    }
+)
+"""Parameters that mean the same in every operation whose docstring does not say them."""
+
+RETURNS_ZH: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "A tensor of the operands' dtype and broadcast shape.": "张量，dtype 与操作数相同，"
+        "形状为广播后的形状。",
+        "A tensor of the input's dtype without the dimension; with `keepdim` it has one element.": (
+            "张量，dtype 与输入相同，去掉该维度；指定 `keepdim` 时该维度长度为 1。"
+        ),
+        "A tensor of the input's dtype and shape.": "张量，dtype 和形状与输入相同。",
+        "A new tensor.": "新的张量。",
+        "A new tensor of the input's dtype.": "新的张量，dtype 与输入相同。",
+        "A BOOL tensor of the broadcast shape.": "BOOL 张量，形状为广播后的形状。",
+        "Nothing: it writes to an argument.": "无返回值：写入参数。",
+    }
+)
+"""By the English; results that a docstring describes stay as they are there."""
+
 TITLES_ZH: Final[Mapping[str, str]] = MappingProxyType(
     {
         "elementwise_functions": "逐元素运算",

@@ -15,8 +15,19 @@ from support.environment.sources import ROOT
 import pypto_cast as pypto
 from docs.generators.markdown_text import table
 from docs.generators.operation_examples import EXPRESSIONS, STATEMENTS, chip_of, example
-from docs.generators.operation_pages import GROUPS, PAGES, TITLES, with_operations
-from docs.generators.operation_words import SUMMARIES_ZH, TITLES_ZH
+from docs.generators.operation_pages import (
+    GROUPS,
+    PAGES,
+    PARAMETERS,
+    TITLES,
+    with_operations,
+)
+from docs.generators.operation_words import (
+    PARAMETERS_ZH,
+    RETURNS_ZH,
+    SUMMARIES_ZH,
+    TITLES_ZH,
+)
 from pypto_cast import experimental, operations
 from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.operations import elementwise_plan
@@ -75,8 +86,18 @@ def test_a_chinese_page_says_in_chinese_what_the_english_one_does() -> None:
             headings = ([x for x in text if x.startswith("## ")] for text in (lines, english))
             assert len({*map(len, headings)}) == 1
             assert re.search(r"[\u4e00-\u9fff]", lines[2])
-            tables = ([x for x in text if x.startswith("| `")] for text in (lines, english))
-            assert len({*map(tuple, tables)}) == 1
+            tables = [[x for x in text if x.startswith("| `")] for text in (lines, english)]
+            assert len({len(rows) for rows in tables}) == 1
+            for row, original in zip(*tables, strict=True):
+                assert row == original or re.search(r"[\u4e00-\u9fff]", row)
+
+
+def test_the_words_of_parameters_and_results_are_those_of_pages() -> None:
+    written = {text for path in PAGES if ".zh." not in path for text in PAGES[path]().split("\n")}
+    assert {*RETURNS_ZH} <= written
+    pages = [PAGES[path]() for path in PAGES if ".zh." in path]
+    assert [text for text in RETURNS_ZH.values() if not any(text in page for page in pages)] == []
+    assert {*PARAMETERS_ZH} == {*PARAMETERS}
 
 
 @pytest.mark.parametrize("name", operations.__all__)

@@ -146,6 +146,18 @@ def test_the_site_does_not_publish_its_generators() -> None:
     assert list((DOCS / "generators").glob("*.py"))
 
 
+def test_every_title_of_the_navigation_is_translated() -> None:
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    head, _, navigation = text.partition("\nnav:\n")
+    _, _, after = head.partition("nav_translations:\n")
+    translations = re.match(r"(?: {12}.*\n)+", after)
+    assert translations is not None
+    translated = re.findall(r'^ {12}"?([^":]+)"?: \S', translations[0], re.M)
+    titles = re.findall(r'^ +- "?([^":\n]+)"?:', navigation, re.M)
+    assert {*titles} - {*translated} == {"pypto_cast"}
+    assert sorted(translated) == sorted({*translated} & {*titles})
+
+
 def test_every_table_is_shown_on_the_fidelity_page_of_each_language() -> None:
     for name in ("fidelity.md", "fidelity.zh.md"):
         text = (DOCS / name).read_text(encoding="utf-8")
