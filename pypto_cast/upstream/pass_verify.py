@@ -1,8 +1,8 @@
 """Upstream's prints and files of a kernel that runs: `pass_verify_print`, `pass_verify_save`.
 
-Source: upstream pypto at 883e7dfb0, python/pypto/op/verify.py, the pages of both in docs/zh/api, and
-for the lines of the .csv file calc_common.cpp of its interpreter. It adds the time to the names of
-files, which its page does not; files have the names of the page here.
+Source: upstream pypto at 883e7dfb0, python/pypto/op/verify.py, the pages of both in docs/zh/api,
+and for the lines of the .csv file calc_common.cpp of its interpreter. It adds the time to the names
+of files, which its page does not; files have the names of the page here.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def pass_verify_save(tensor: Tensor, fname: object, cond: Any = 1, **named: Any)
     """Save a tensor of a kernel that runs; no result depends on it.
 
     As upstream's, it needs `enable_pass_verify=True` in `verify_options`, and writes FNAME.data,
-    the elements row by row, and FNAME.csv: the dtype's number, shape and element_count. The folder is `tensor` in
-    `pass_verify_save_tensor_dir`, or in `output`; files there are replaced.
+    the elements row by row, and FNAME.csv: the dtype's number, shape and element_count. The folder
+    is `tensor` in `pass_verify_save_tensor_dir`, or in `output`; files there are replaced.
 
     Args:
         tensor: of the kernel.
@@ -89,7 +89,7 @@ def pass_verify_save(tensor: Tensor, fname: object, cond: Any = 1, **named: Any)
 def _is_on(cond: Any) -> bool:
     """True in a kernel that runs with values, with the option, where the condition holds."""
     if cond is None:
-        raise TypeError("cond is 1 or 0, or a condition of the kernel, not None; it can be left out")
+        raise TypeError("cond is 1 or 0, or a condition of the kernel, not None; leave it out")
     running = recording.current()
     asked = context.current().hints.get("verify_options", {})
     enabled = bool(asked.get("enable_pass_verify", False))
