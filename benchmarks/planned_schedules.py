@@ -39,7 +39,7 @@ from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError
 from ascend_kernels.schedule.reader.dump_files import DumpError
 from ascend_kernels.schedule.reader.upstream_dump import CHIP
 from ascend_kernels.schedule.schedule import RELEASE, Schedule
-from ascend_kernels.schedule.schedule_differences import PARTS, differences, has_spill
+from ascend_kernels.schedule.views.schedule_differences import PARTS, differences, has_spill
 from benchmarks.measuring import Row, date_and_revision, markdown
 from benchmarks.upstream_kernels import DTYPES, Written, drawn_chain, written, written_body
 from pypto_cast.kernel.jit import Kernel
@@ -358,7 +358,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     counts = collections.Counter(x.verdict for x in results)
     print(markdown([{"verdict": x.value, "kernels": counts[x]} for x in Verdict if counts[x]]))
     doubts = sum(bool(x.doubts) for x in results)
-    print(f"\nOf these {doubts} set an event whose last wait has not ended.")
+    print(
+        f"\nOf these {doubts} set an event whose last wait has not ended: a warning, and under "
+        "`strict` a fault."
+    )
     for title, table in (
         ("Equal parts", [*_summary(results)] if chosen.python else []),
         ("By reason", _reasons(results)),

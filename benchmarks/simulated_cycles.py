@@ -39,7 +39,7 @@ from ascend_kernels.schedule.reader.dump_files import DumpError
 from ascend_kernels.schedule.reader.timeline_files import TIMELINES
 from ascend_kernels.schedule.schedule import RELEASE, Schedule
 from ascend_kernels.schedule.simulated_cycles import Forms, forms_of, leaf_cycles, measured_size
-from ascend_kernels.schedule.task_times import schedule_cycles
+from ascend_kernels.schedule.views.task_times import schedule_cycles
 from benchmarks.measuring import Row, date_and_revision, markdown
 from benchmarks.planned_schedules import COMPILE_SECONDS, LIST, listed, planned_kernel
 from benchmarks.upstream_kernels import DTYPES, Written, written

@@ -24,7 +24,7 @@ from typing import Any, Final
 
 import pypto_cast as pypto
 from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError
-from ascend_kernels.schedule.task_times import schedule_cycles
+from ascend_kernels.schedule.views.task_times import schedule_cycles
 from benchmarks.measuring import Row, date_and_revision, markdown, print_tables
 from benchmarks.schedule_planning import twenty
 from pypto_cast.kernel.jit import Kernel

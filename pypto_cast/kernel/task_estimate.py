@@ -8,7 +8,7 @@ from typing import Final
 
 from ascend_kernels.schedule.schedule import Schedule
 from ascend_kernels.schedule.simulated_cycles import STANDINGS, TASKS, leaf_cycles
-from ascend_kernels.schedule.task_times import ScheduleCycles, schedule_cycles
+from ascend_kernels.schedule.views.task_times import ScheduleCycles, schedule_cycles
 from pypto_cast.report.notebook import notebook_html
 from pypto_cast.report.report import Column, Fact, Report, Table, columns, plain
 from pypto_cast.report.text_format import plural

@@ -395,14 +395,23 @@ def decided(condition: Scalar) -> bool:
 
 
 def declare(tensor: object, shape: Iterable[object]) -> None:
-    """Keep that the kernel declares a tensor, where it is recorded for a schedule."""
+    """Keep that the kernel declares a tensor, where it is recorded for a schedule.
+
+    Raises:
+        PlanError: a length that is read from data; 0 stands for it, which would be planned.
+    """
     running = current_recording()
     if running is not None and running.tape is not None:
-        lengths = (
+        from ascend_kernels.schedule.scalars import elements_read, text
+
+        lengths = [
             scalar_of(x)
             for x in shape
             if isinstance(x, (int, SymbolicScalar)) and not isinstance(x, Symbol)
-        )
+        ]
+        for each in lengths:
+            if any(elements_read(each)):
+                refuse_plan("tensor", f"its length {text(each)} is read from data")
         running.tape.declare(tensor, tuple(lengths))
 
 

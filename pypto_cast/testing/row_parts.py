@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy.typing as npt
 
-from ascend_kernels.schedule.row_groups import NotCutError, RowGroup, Rows, RowTasks
+from ascend_kernels.schedule.views.row_groups import NotCutError, RowGroup, Rows, RowTasks
 from pypto_cast.call_sites import silenced
 from pypto_cast.kernel.certainty import Certainty
 from pypto_cast.kernel.jit import Kernel

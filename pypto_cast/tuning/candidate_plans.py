@@ -18,8 +18,8 @@ from ascend_kernels.schedule.planner.kernel_plan import planned_schedule
 from ascend_kernels.schedule.planner.tiles.tile_graph import KernelGraphs
 from ascend_kernels.schedule.schedule import Schedule
 from ascend_kernels.schedule.simulated_cycles import LATENCIES, simulated_cycles
-from ascend_kernels.schedule.task_times import schedule_cycles, task_times
 from ascend_kernels.schedule.time_limit import planned_until
+from ascend_kernels.schedule.views.task_times import schedule_cycles, task_times
 from pypto_cast.call_sites import Place
 from pypto_cast.dask_pool import code_version
 from pypto_cast.kernel.tile_choice import TileCall

@@ -19,7 +19,6 @@ from typing import Final
 
 from ascend_kernels.schedule.parts import Access, Task
 from ascend_kernels.schedule.planner.subgraphs import TiledKernel
-from ascend_kernels.schedule.planner.tiles.partition import MANY
 from ascend_kernels.schedule.planner.tiles.tile_graph import (
     Memory,
     PlanError,
@@ -48,26 +47,22 @@ def with_shared_rows(graph: TileGraph, plan: Plan, axis: int = 0) -> TiledKernel
         return plan(graph)
     step, length = step_and_length(graph, axis)
     rows, rest = divmod(length, step or 1)
-    fewest = _fewest(graph, step, rest)
-    for count in sorted({fewest, max(fewest, MANY)} if step else ()):
-        if rows <= count:
-            break
+    count = _fewest(graph, step, rest)
+    while step and count < rows:
         few = of_length(graph, axis, count * step + rest)
         try:
             kernel = with_shared_rows(few, plan, axis + 1)
         except PlanError:  # which names the shapes of the few
             break
-        if kernel.is_by_count and count < MANY:
+        if count < kernel.fewest:
+            count = kernel.fewest
             continue
-        if rows > count * kernel.spread:
-            break
         alike = {each.name for each in graph.tensors if each.shape[axis] == 1}
         alike |= {each.name for body in kernel.bodies for each in body.temporaries}
         found = _Rows(axis=axis, step=step, count=count, alike=alike, kernel=kernel)
-        if not found.are_apart:
-            break
-        if found.are_alike:
+        if rows <= count * kernel.spread and found.are_apart and found.are_alike:
             return found.extended(rows)
+        break
     return with_shared_rows(graph, plan, axis + 1)
 
 

@@ -208,14 +208,14 @@ class TiledKernel:
 
     Attributes:
         leaves, bodies: these.
-        is_by_count, spread: see `TileGraph`.
+        fewest, spread: see `TileGraph`.
         raws: the raw tensors by number, as `TileTensor.tile` of each and how many were made so; it
             tells how the numbers grow, and two kernels are equal without.
     """
 
     leaves: tuple[LeafGraph, ...]
     bodies: tuple[Body, ...]
-    is_by_count: bool = False
+    fewest: int = 0
     spread: float = field(default=math.inf, compare=False)
     raws: tuple[tuple[Shape, int], ...] = field(default=(), compare=False)
 
@@ -267,7 +267,7 @@ def split(graph: TileGraph, name: str, *, is_open: bool = False) -> TiledKernel:
     return TiledKernel(
         leaves=tuple(made),
         bodies=(_body(graph, name, tasks, temporaries),),
-        is_by_count=graph.is_by_count,
+        fewest=graph.fewest,
         spread=graph.spread,
         raws=(((), graph.first_raw), *((tile, 1) for tile in graph.raw_tiles)),
     )

@@ -13,7 +13,7 @@ import typer
 from rich.progress import BarColumn, TextColumn
 
 from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError
-from ascend_kernels.schedule.row_groups import NotCutError
+from ascend_kernels.schedule.views.row_groups import NotCutError
 from pypto_cast.checkpoints.settings import size_named
 from pypto_cast.cli.app import ChipName, Force, Json, NpuOnCpu, ReplaceInstalled
 from pypto_cast.cli.commands.certainty_command import (

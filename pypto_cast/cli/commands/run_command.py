@@ -116,7 +116,7 @@ class _Timelines:
         if kernel in self._written:
             return
         self._written.add(kernel)
-        schedules = importlib.import_module("ascend_kernels.schedule.task_trace")
+        schedules = importlib.import_module("ascend_kernels.schedule.views.task_trace")
         cycles = importlib.import_module("ascend_kernels.schedule.simulated_cycles")
         try:
             pieces = schedules.schedule_perfetto(plan(), cycles.STANDINGS[cycles.TASKS])

@@ -14,7 +14,7 @@ import typer
 from ascend_kernels.schedule.planner.ub_overflow import UBOverflowError
 from ascend_kernels.schedule.schedule import Schedule
 from ascend_kernels.schedule.simulated_cycles import STANDINGS, TASKS
-from ascend_kernels.schedule.task_trace import schedule_perfetto
+from ascend_kernels.schedule.views.task_trace import schedule_perfetto
 from pypto_cast.cli.app import ChipName, Force, Json, UpstreamDump, refuse_unread
 from pypto_cast.cli.commands.certainty_command import (
     SEPARATOR,

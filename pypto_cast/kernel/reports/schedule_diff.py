@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 from ascend_kernels.schedule.line_work import line_key, line_work
 from ascend_kernels.schedule.schedule import Schedule
-from ascend_kernels.schedule.schedule_differences import PARTS, differences
 from ascend_kernels.schedule.simulated_cycles import STANDINGS, TASKS
-from ascend_kernels.schedule.task_times import simulated_task_times
+from ascend_kernels.schedule.views.schedule_differences import PARTS, differences
+from ascend_kernels.schedule.views.task_times import simulated_task_times
 from pypto_cast.kernel.reports.task_timeline import timeline_part
 from pypto_cast.kernel.reports.ub_picture import ub_part
 from pypto_cast.report.notebook import notebook_html

@@ -9,7 +9,7 @@ from ascend_kernels.schedule.body_runs import body_runs
 from ascend_kernels.schedule.line_work import LineWork, buffer_owner, line_work
 from ascend_kernels.schedule.schedule import Schedule, shown_in_notebooks
 from ascend_kernels.schedule.simulated_cycles import STANDINGS, TASKS, leaf_cycles
-from ascend_kernels.schedule.task_times import simulated_task_times
+from ascend_kernels.schedule.views.task_times import simulated_task_times
 from pypto_cast.kernel.reports.task_timeline import timeline_part
 from pypto_cast.kernel.reports.ub_picture import ub_part
 from pypto_cast.report.page import notebook_with_figures

@@ -7,7 +7,7 @@ from typing import Final
 
 from ascend_kernels.schedule.parts import Body
 from ascend_kernels.schedule.schedule import Schedule
-from ascend_kernels.schedule.task_trace import OperationRun, operation_runs
+from ascend_kernels.schedule.views.task_trace import OperationRun, operation_runs
 from pypto_cast.report.figure import PIPE_ROWS, Figure, Mark, Row, timeline_figure
 from pypto_cast.report.report import Report
 from pypto_cast.report.text_format import plural

@@ -8,7 +8,7 @@ from typing import Final
 from ascend_kernels.schedule.reader.timeline_files import read_timeline, task_places
 from ascend_kernels.schedule.schedule import Schedule
 from ascend_kernels.schedule.simulated_cycles import STANDINGS, TASKS
-from ascend_kernels.schedule.timeline_differences import (
+from ascend_kernels.schedule.views.timeline_differences import (
     SLACK,
     TimelineComparison,
     compare_timeline,

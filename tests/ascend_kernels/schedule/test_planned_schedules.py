@@ -14,7 +14,7 @@ from support.programs.upstream_dumps import unpacked
 
 import pypto_cast as pypto
 from ascend_kernels.schedule.parts import Buffer, Leaf, TileOperation
-from ascend_kernels.schedule.schedule_differences import PARTS, differences, has_spill
+from ascend_kernels.schedule.views.schedule_differences import PARTS, differences, has_spill
 from benchmarks import planned_schedules
 from benchmarks.planned_schedules import LIST, Case, Verdict, drawn, judged, listed
 from benchmarks.upstream_kernels import written

@@ -24,7 +24,7 @@ from ascend_kernels.schedule.planner import kernel_plan
 from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError
 from ascend_kernels.schedule.reader.upstream_dump import CHIP
 from ascend_kernels.schedule.schedule import Schedule
-from ascend_kernels.schedule.schedule_differences import (
+from ascend_kernels.schedule.views.schedule_differences import (
     computing,
     differences,
     in_order_of_steps,

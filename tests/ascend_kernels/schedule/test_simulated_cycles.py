@@ -20,7 +20,7 @@ from ascend_kernels.schedule.simulated_cycles import (
     leaf_cycles,
     simulated_cycles,
 )
-from ascend_kernels.schedule.task_times import schedule_cycles
+from ascend_kernels.schedule.views.task_times import schedule_cycles
 from benchmarks.simulated_cycles import rank_correlation
 
 _TIMELINE = {

@@ -14,7 +14,7 @@ from support.programs.upstream_dumps import unpacked
 import pypto_cast as pypto
 from ascend_kernels.schedule.reader.dump_files import DumpError
 from ascend_kernels.schedule.reader.timeline_files import TIMELINES, read_timeline, task_places
-from ascend_kernels.schedule.timeline_differences import TimelineComparison, compare_timeline
+from ascend_kernels.schedule.views.timeline_differences import TimelineComparison, compare_timeline
 
 __all__ = ["command"]
 

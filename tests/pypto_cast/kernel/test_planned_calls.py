@@ -459,6 +459,14 @@ def untiled(x: Matrix, y: Matrix) -> None:
     y[:] = pypto.exp(x)
 
 
+@pypto.frontend.jit
+def declared_by_data(n: Integers, x: Matrix, y: Matrix) -> None:
+    pypto.set_vec_tile_shapes(16, 256)
+    between = pypto.tensor([n[0, 0] + 64, 768], pypto.DT_FP32)
+    between[:] = x + 1.0
+    y[:] = between * 2.0
+
+
 BAD: Mapping[str, tuple[Callable[[], Kernel], list[int], str]] = {
     "a tile of 0": (
         tiled(0, 64),
@@ -484,6 +492,12 @@ BAD: Mapping[str, tuple[Callable[[], Kernel], list[int], str]] = {
         lambda: by_data,
         [64, 768],
         r"x\[0, 0\] at test_planned_calls.py:\d+ in by_data: it is known only when the kernel runs",
+    ),
+    "a length of the data": (
+        lambda: declared_by_data,
+        [64, 768],
+        r"tensor at test_planned_calls.py:\d+ in declared_by_data: its length "
+        r"add\(n\[0, 0\], 64\) is read from data",
     ),
     "more than UB, of one operation": (
         lambda: read_twice,

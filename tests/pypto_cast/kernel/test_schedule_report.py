@@ -19,7 +19,7 @@ import pypto_cast as pypto
 from ascend_kernels.schedule.body_runs import body_runs
 from ascend_kernels.schedule.parts import Branch, Loop, Run
 from ascend_kernels.schedule.schedule import Schedule
-from ascend_kernels.schedule.task_times import (
+from ascend_kernels.schedule.views.task_times import (
     schedule_cycles,
     simulated_leaf_times,
     simulated_task_times,

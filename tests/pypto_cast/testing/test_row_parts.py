@@ -11,7 +11,7 @@ from support.numbers.codes import SEED
 
 import pypto_cast as pypto
 from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError
-from ascend_kernels.schedule.row_groups import NotCutError
+from ascend_kernels.schedule.views.row_groups import NotCutError
 from pypto_cast.testing import judge
 from pypto_cast.testing.part_judgement import PartedJudgement, PartJudge, needed_bytes
 from pypto_cast.testing.row_parts import RowParts

@@ -19,7 +19,7 @@ from support.programs.upstream_dumps import DUMPS
 import pypto_cast as pypto
 from ascend_kernels.schedule.planner.cycle_bound import CycleBound
 from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError
-from ascend_kernels.schedule.task_times import schedule_cycles
+from ascend_kernels.schedule.views.task_times import schedule_cycles
 from benchmarks.tuned_kernels import SMALL, compared
 from pypto_cast.cli.commands.certainty_command import kernel_named
 from pypto_cast.kernel.tile_choice import replaced_tiles, tile_recording

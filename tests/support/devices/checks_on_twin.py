@@ -47,7 +47,6 @@ def run_on_twin(program: CheckProgram, visit: Any = NO_VISIT) -> Bytes:
 def _sources() -> LibrarySources:
     files = [*sources(), *sorted(CHECK_SOURCES.iterdir())]
     headers = f"-I{_MAIN.parents[1] / 'twin'}"
-    flags = tuple("-O0" if flag == "-O3" else flag for flag in FLAGS)  # built sooner than it runs
     return LibrarySources(
-        name="check-twin", main=_MAIN, files=tuple(files), flags=(*flags, headers)
+        name="check-twin", main=_MAIN, files=tuple(files), flags=(*FLAGS, headers)
     )

@@ -24,7 +24,7 @@ MOST_CYCLES: Final = 10000
 """`pg_upper_bound`: of one subgraph (interface/configs/tile_fwk_config.json)."""
 FEW_CYCLES: Final = 512
 """`pg_lower_bound`: a group of no more merges with one of another size."""
-MANY: Final = 20
+_MANY: Final = 20
 """`pg_parallel_lower_bound`: groups of as many merge though they differ in number."""
 _ROUNDS: Final = 100
 _MOVES_IN: Final = frozenset(("VIEW", "TRANSPOSE_MOVEIN", "TRANSPOSE_VNCHWCONV"))
@@ -48,7 +48,7 @@ def partition(graph: TileGraph) -> TileGraph:
             for index in supernodes.members[supernode]:
                 numbers[index] = number
     nodes = (replace(each, subgraph=numbers[k]) for k, each in enumerate(graph.nodes))
-    return replace(graph, nodes=tuple(nodes), is_by_count=supernodes.is_by_count)
+    return replace(graph, nodes=tuple(nodes), fewest=supernodes.fewest)
 
 
 class _Operations:
@@ -153,12 +153,12 @@ class _Supernodes(_Joined):
     Source: supernode_graph_builder.cpp:439-590.
 
     Attributes:
-        is_by_count: a merge of two groups was decided by how many parts they have.
+        fewest: see `TileGraph`.
     """
 
     def __init__(self, operations: _Operations) -> None:
         super().__init__(operations, _glued(operations))
-        self.is_by_count = False
+        self.fewest = 0
         self.cycles = [sum(operations.cycles[k] for k in each) for each in self.members]
         self.is_mergeable = [
             self._merges([operations.nodes[k].opcode for k in each], node)
@@ -400,7 +400,8 @@ def _merge_round(groups: list[_Group], supernodes: _Supernodes, *, is_single: bo
     current = 0
     while current < len(groups):
         for other in _neighbours(groups, current, near, members, merged_into, is_single=is_single):
-            supernodes.is_by_count |= _is_by_count(groups[current], groups[other])
+            if _is_by_count(groups[current], groups[other]):
+                supernodes.fewest = _MANY
             if _suits(groups[current], groups[other], is_single=is_single) and _merge(
                 groups, current, other, owners
             ):
@@ -455,7 +456,7 @@ def _suits(one: _Group, other: _Group, *, is_single: bool) -> bool:
         return total <= MOST_CYCLES
     return (
         len(few.parts) == len(many.parts)
-        or len(few.parts) >= MANY
+        or len(few.parts) >= _MANY
         or min(one.cycles, other.cycles) <= FEW_CYCLES
     )
 

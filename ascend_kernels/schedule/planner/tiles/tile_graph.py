@@ -180,7 +180,8 @@ class TileGraph:
         raw_tiles: `TileTensor.tile` of each of these, those that are in use no more among them.
         guessed_raws: the numbers of raw tensors that upstream may give in another order.
         name: of the run of operations, where a kernel has several.
-        is_by_count: once there are subgraphs: how many are alike decided what they hold.
+        fewest: once there are subgraphs: from so many alike rows on, more do not change what they
+            hold.
         spread: once tasks are merged: so many times as many alike ones are merged in the same way.
     """
 
@@ -190,7 +191,7 @@ class TileGraph:
     raw_tiles: tuple[Shape, ...] = ()
     guessed_raws: frozenset[int] = frozenset()
     name: str = ""
-    is_by_count: bool = False
+    fewest: int = 0
     spread: float = math.inf
 
     @property

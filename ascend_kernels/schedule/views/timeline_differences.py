@@ -21,7 +21,7 @@ from ascend_kernels.schedule.reader.timeline_files import (
     Timeline,
 )
 from ascend_kernels.schedule.schedule import Schedule
-from ascend_kernels.schedule.task_times import (
+from ascend_kernels.schedule.views.task_times import (
     TaskTime,
     simulated_leaf_times,
     simulated_task_times,

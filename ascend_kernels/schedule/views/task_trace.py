@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ascend_kernels.schedule.parts import Body, TileOperation
 from ascend_kernels.schedule.schedule import Schedule
-from ascend_kernels.schedule.task_times import simulated_leaf_times, simulated_task_times
+from ascend_kernels.schedule.views.task_times import simulated_leaf_times, simulated_task_times
 from simulator.traces.perfetto import Clock, slice_entry, trace_text, track_names
 from simulator.traces.trace import PIPES
 from tiling.chips import chip_named
