@@ -107,8 +107,6 @@ class DataType(enum.Enum):
     DT_FP4_E1M2 = 23
     DT_BOTTOM = 24
 
-    __hash__ = object.__hash__  # the one of Enum is Python code
-
     __hash__ = object.__hash__  # that of Enum is slow, and these are keys of what is kept
 
     def __repr__(self) -> str:

@@ -159,12 +159,13 @@ def _tile(use: Use, limits: Limits) -> str | None:
     if not isinstance(use, TiledOperation):
         return None
     chip = DEFAULT_CHIP
-    if len(use.tile) < len(use.shape):
+    shape = use.tile if use.shape is None else use.shape
+    if len(use.tile) < len(shape):
         return (
-            f"tile shape {list(use.tile)} has {len(use.tile)} entries for {len(use.shape)} "
+            f"tile shape {list(use.tile)} has {len(use.tile)} entries for {len(shape)} "
             "dimensions; it needs one for each"
         )
-    *rows, cols = (min(t, s) for t, s in zip(use.tile, use.shape, strict=False))
+    *rows, cols = (t if s is None else min(t, s) for t, s in zip(use.tile, shape, strict=False))
     bits = ElementBits(src=use.source.bits, dst=use.to.bits)
     count = math.prod(rows)
     if use.source is use.to:  # the result may lie in the place of an operand
@@ -173,9 +174,11 @@ def _tile(use: Use, limits: Limits) -> str | None:
         needed = charged_bytes(count, cols, bits, chip)
     if needed <= chip.ub_bytes:
         return None
+    is_known = use.shape is not None and None not in use.shape
+    smaller = "" if is_known else ", unless the tensor is smaller than its tile"
     return (
         f"tile {[*rows, cols]} of {use.source}{'' if use.source is use.to else f' to {use.to}'} "
-        f"needs {needed} B of UB; {chip.name} has {chip.ub_bytes} B"
+        f"needs {needed} B of UB; {chip.name} has {chip.ub_bytes} B{smaller}"
     )
 
 

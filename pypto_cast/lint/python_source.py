@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import math
 import warnings
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from pypto_cast.dtypes.names import spelled
 from pypto_cast.lint.dsl_casts import DSL_CASTS
 from pypto_cast.lint.python_values import (
     INTEGERS,
@@ -24,14 +22,17 @@ from pypto_cast.lint.python_values import (
     Known,
     Path,
     Scope,
+    as_dtype,
     attribute,
     below,
     created,
+    defaults_of,
     effect_of,
     flat,
     has_stars,
     is_jit,
     language_of,
+    language_of_kernel,
     mode_named,
     names_set,
     negated,
@@ -40,6 +41,8 @@ from pypto_cast.lint.python_values import (
     saturation_named,
     sets_tile,
     shape_given,
+    sliced,
+    summed_elems,
 )
 from pypto_cast.lint.tracked import (
     Cast,
@@ -51,6 +54,7 @@ from pypto_cast.lint.tracked import (
     Tracked,
     Unnamed,
     Use,
+    framework_cast,
     result_of,
 )
 from pypto_cast.lint.vocabulary import (
@@ -58,7 +62,7 @@ from pypto_cast.lint.vocabulary import (
     PYPTO,
     Effect,
 )
-from simulator.numbers.formats import BOOL, INT8, INT32, UINT8, FloatFormat, Format
+from simulator.numbers.formats import BOOL, INT32, FloatFormat, Format
 
 _MOST_CALLS: Final = 300
 """Calls of functions of a file that are walked: where each calls the next twice, they are many."""
@@ -100,6 +104,7 @@ class _Reader:
         self.uses: list[Use] = []
         self._lines = text.splitlines()
         self._kernel = ""
+        self._language = ""
         self._loops = 0
         self._has_reported_dynamic = False
         self._returned: list[Known] = []
@@ -161,12 +166,14 @@ class _Reader:
                 self._bind(target, self._value(value, scope), scope)
             case ast.AugAssign(target=target, op=op, value=value):
                 old = self._value(target, scope)
-                self._bind(target, self._binary(node, op, old, self._value(value, scope)), scope)
+                new = self._binary(node, op, old, self._value(value, scope), scope)
+                self._bind(target, new, scope)
             case _:
                 self._children(node, scope)
 
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope) -> None:
-        kernel = any(is_jit(self._decorator(each, scope)) for each in node.decorator_list)
+        decorators = [self._decorator(each, scope) for each in node.decorator_list]
+        kernel = any(map(is_jit, decorators))
         inner = Scope(scope)
         inner.tile = None
         arguments = node.args
@@ -174,13 +181,17 @@ class _Reader:
         for each in every + [a for a in (arguments.vararg, arguments.kwarg) if a is not None]:
             annotated = None if each.annotation is None else self._value(each.annotation, scope)
             inner.names[each.arg] = annotated if isinstance(annotated, Tracked) else None
-        for default in [*arguments.defaults, *(d for d in arguments.kw_defaults if d is not None)]:
-            self._value(default, scope)
+        for name, default in defaults_of(arguments):
+            value = self._value(default, scope)
+            if inner.names[name] is None and as_dtype(value) is not None:
+                inner.names[name] = value  # a dtype= with a default is mostly left at it
         before = self._kernel, self._loops, self._has_reported_dynamic, self._returned
+        language, self._language = self._language, language_of_kernel(decorators) or self._language
         self._kernel, self._loops, self._returned = (node.name if kernel else ""), 0, []
         self._has_reported_dynamic = False
         self.walk(node.body, inner)
         self._kernel, self._loops, self._has_reported_dynamic, self._returned = before
+        self._language = language
         scope.names[node.name] = None
         self.add_helpers([node], scope)
 
@@ -271,7 +282,7 @@ class _Reader:
                 return attribute(self._value(owner, scope), name)
             case ast.BinOp(left=left, op=op, right=right):
                 first = self._value(left, scope)
-                return self._binary(node, op, first, self._value(right, scope))
+                return self._binary(node, op, first, self._value(right, scope), scope)
             case ast.UnaryOp(op=op, operand=operand):
                 return negated(op, self._value(operand, scope))
             case ast.Compare(left=left, comparators=others):
@@ -303,7 +314,9 @@ class _Reader:
                 self._children(node, scope)
                 return None
 
-    def _binary(self, node: ast.AST, op: ast.operator, first: Known, second: Known) -> Known:
+    def _binary(
+        self, node: ast.AST, op: ast.operator, first: Known, second: Known, scope: Scope
+    ) -> Known:
         if isinstance(first, int) and isinstance(second, int):
             compute = INTEGERS.get(type(op))
             if compute is None or (second == 0 and isinstance(op, ast.FloorDiv)):
@@ -314,6 +327,8 @@ class _Reader:
         if not tensors:
             return None
         self._operation(node, type(op).__name__.lower(), tensors)
+        for each in tensors:
+            self._tiled(node, each, each.format, scope)
         known = {each.format for each in tensors if each.format is not None}
         others = [each for each in (first, second) if not isinstance(each, (Tracked, int, float))]
         floats = [fmt for fmt in known if isinstance(fmt, FloatFormat)]
@@ -332,7 +347,8 @@ class _Reader:
             parts = inner if isinstance(inner, tuple) else (inner,)
             return created(parts, {}) if effect is Effect.CREATE else None
         if isinstance(owner, Tracked):
-            return dataclasses.replace(owner, shape=None, is_dynamic=False)
+            shape = sliced(owner.shape, index)
+            return dataclasses.replace(owner, shape=shape, is_dynamic=False, is_open=False)
         if isinstance(owner, tuple) and isinstance(inner, int):
             return owner[inner] if -len(owner) <= inner < len(owner) else None
         return None
@@ -354,7 +370,8 @@ class _Reader:
             method = node.func.attr
         else:
             function, method = self._value(node.func, scope), ""
-        given = [self._value(each, scope) for each in node.args]
+        plain = [each.value if isinstance(each, ast.Starred) else each for each in node.args]
+        given = [self._value(each, scope) for each in plain]
         named = {each.arg or "": self._value(each.value, scope) for each in node.keywords}
         if isinstance(function, Helper) and not has_stars(node):
             inner = self._inner(function, given, named)
@@ -362,6 +379,8 @@ class _Reader:
                 return self._helped(function, inner, scope)
         if isinstance(function, Path):
             language, effect = language_of(function), effect_of(function)
+        elif isinstance(function, Dtype) and function.language == "tilelang":  # T.int8(x)
+            language, effect, given = function.language, Effect.CAST, [*given[:1], function]
         else:
             language, effect = "", METHODS.get(method)
             if effect is None or (owner is None and effect is not Effect.CAST):
@@ -411,13 +430,16 @@ class _Reader:
         if effect not in (Effect.PART, Effect.CREATE, Effect.LOOP, Effect.TRUTH):
             self._operation(node, name, tensors)
         match effect:
+            case Effect.CAST_TO:
+                source = named.get("value", given[1] if len(given) > 1 else None)
+                return self._cast(node, language, [source, *given[:1]], named, scope)
             case Effect.CAST:
                 return self._cast(node, language, given, named, scope)
             case Effect.CAST_INTO | Effect.COPY:
                 return self._cast_into(node, effect, name, given, named, scope)
             case Effect.PART:
                 return dataclasses.replace(
-                    first, shape=shape_given(given[1:], named), is_dynamic=False
+                    first, shape=shape_given(given[1:], named), is_dynamic=False, is_open=False
                 )
             case Effect.CREATE:
                 return created(given, named)
@@ -463,16 +485,14 @@ class _Reader:
         scope: Scope,
     ) -> Known:
         source = given[0] if given else named.get("input")
-        wanted = named.get("dtype", given[1] if len(given) > 1 else None)
-        if isinstance(wanted, str) and (row := spelled(wanted)) is not None and row.format:
-            wanted = Dtype(language="", format=row.format)
-        if not isinstance(wanted, Dtype):
+        wanted = as_dtype(named.get("dtype", given[1] if len(given) > 1 else None))
+        if wanted is None:
             return None
         tracked = source if isinstance(source, Tracked) else Tracked()
-        language = language or wanted.language
+        language = language or wanted.language or self._language
         row_of_dsl = DSL_CASTS.get(language)
         if row_of_dsl is None:
-            return self._framework_cast(node, tracked, wanted.format)
+            return framework_cast(tracked, wanted.format, self._span(node).line)
         saturation = named.get("satmode", given[3] if len(given) > 3 else Unnamed.DEFAULT)
         saturation = named.get("overflow_mode", saturation)
         is_pypto = language in PYPTO
@@ -490,19 +510,6 @@ class _Reader:
             saturation=saturation_named(saturation),
         )
         return self._add_cast(node, cast, scope)
-
-    def _framework_cast(self, node: ast.AST, source: Tracked, to: Format) -> Tracked:
-        """A cast of torch or numpy, in a golden: integers keep the low bits."""
-        narrow = to in (INT8, UINT8) and source.format not in (INT8, UINT8, BOOL)
-        line = self._span(node).line
-        return Tracked(
-            format=to,
-            shape=source.shape,
-            is_integral=source.is_integral or not isinstance(to, FloatFormat),
-            has_floor=source.has_floor,
-            has_cap=source.has_cap,
-            wrapped_line=line if narrow and not source.is_clamped else source.wrapped_line,
-        )
 
     def _cast_into(
         self,
@@ -553,18 +560,7 @@ class _Reader:
     def _sum(
         self, node: ast.AST, source: Tracked, given: list[Known], named: Mapping[str, Known]
     ) -> Tracked:
-        axis = named.get("dim", named.get("axis", given[1] if len(given) > 1 else None))
-        axes = axis if isinstance(axis, tuple) else (axis,)
-        elems: int | None = None
-        if source.shape is not None:
-            rank = len(source.shape)
-            if axis is None:
-                extents: list[int | None] = list(source.shape)
-            else:
-                inside = [a for a in axes if isinstance(a, int) and -rank <= a < rank]
-                extents = [source.shape[a] for a in inside] if len(inside) == len(axes) else [None]
-            numbers = [each for each in extents if each is not None]
-            elems = math.prod(numbers) if len(numbers) == len(extents) else None
+        elems = summed_elems(source, given, named)
         self.uses.append(Sum(span=self._span(node), source=source, elems=elems))
         return Tracked(format=source.format)
 
@@ -580,8 +576,11 @@ class _Reader:
             )
 
     def _tiled(self, node: ast.AST, source: Tracked, to: Format | None, scope: Scope) -> None:
-        shape = positive_ints(source.shape or ())
-        if scope.tile and shape and source.format is not None and to is not None:
+        shape = source.shape
+        if shape is not None:  # -1 is DYNAMIC
+            shape = tuple(x if x is not None and x > 0 else None for x in shape)
+        is_told = shape is not None or source.is_open
+        if scope.tile and is_told and source.format is not None and to is not None:
             self.uses.append(
                 TiledOperation(
                     span=self._span(node),

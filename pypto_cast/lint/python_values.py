@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,16 @@ from typing import Final
 
 from pypto_cast.dtypes.names import spelled
 from pypto_cast.lint.tracked import Mode, Saturation, Tracked, Unnamed
-from pypto_cast.lint.vocabulary import EFFECTS, MODES, PYPTO, ROOTS, SATURATIONS, Effect
+from pypto_cast.lint.vocabulary import (
+    DECORATORS,
+    EFFECTS,
+    FLOAT8_NAMES,
+    MODES,
+    PYPTO,
+    ROOTS,
+    SATURATIONS,
+    Effect,
+)
 from simulator.numbers.formats import Format
 
 
@@ -119,12 +129,22 @@ def below(owner: Path, name: str) -> Known:
     if whole and any(root == whole or root.startswith(f"{whole}.") for root in ROOTS):
         return Path(module=whole, name="")
     path = Path(module=owner.module, name=f"{owner.name}.{name}" if owner.name else name)
-    last = name.removeprefix("DT_")
-    row = spelled(last) if language_of(path) else None
+    fmt = format_named(name.removeprefix("DT_")) if language_of(path) else None
     is_dtype = path.name.count(".") == 0 or path.name.startswith("DataType.")
-    if row is not None and row.format is not None and is_dtype:
-        return Dtype(language=language_of(path), format=row.format)
-    return path
+    return path if fmt is None or not is_dtype else Dtype(language=language_of(path), format=fmt)
+
+
+def format_named(text: str) -> Format | None:
+    row = spelled(text)
+    return FLOAT8_NAMES.get(text) if row is None else row.format
+
+
+def as_dtype(value: Known) -> Dtype | None:
+    """The dtype that a value is or, a text, names."""
+    if isinstance(value, Dtype):
+        return value
+    fmt = format_named(value) if isinstance(value, str) else None
+    return None if fmt is None else Dtype(language="", format=fmt)
 
 
 def language_of(path: Path) -> str:
@@ -141,6 +161,12 @@ def is_jit(decorator: Known) -> bool:
     return (
         isinstance(decorator, Path) and language_of(decorator) in PYPTO and decorator.name in _JIT
     )
+
+
+def language_of_kernel(decorators: Iterable[Known]) -> str:
+    """The language that a decorator makes a function one of; empty: none does."""
+    paths = [f"{each.module}.{each.name}" for each in decorators if isinstance(each, Path)]
+    return next((DECORATORS[each] for each in paths if each in DECORATORS), "")
 
 
 def mode_named(given: Known | Unnamed) -> Mode:
@@ -166,16 +192,16 @@ def created(given: Iterable[Known], named: Mapping[str, Known]) -> Tracked:
     dtype: Dtype | None = None
     shape: tuple[Known, ...] | None = None
     for each in (*given, *named.values()):
-        if isinstance(each, str) and (row := spelled(each)) is not None and row.format:
-            each = Dtype(language="", format=row.format)
-        if isinstance(each, Dtype) and dtype is None:
-            dtype = each
+        dtype = dtype or as_dtype(each)
         if isinstance(each, tuple) and shape is None:
             shape = each
     dynamic = any(isinstance(x, Path) and x.name.endswith("DYNAMIC") for x in shape or ())
     extents = None if not shape else tuple(x if isinstance(x, int) else None for x in shape)
     return Tracked(
-        format=None if dtype is None else dtype.format, shape=extents, is_dynamic=dynamic
+        format=None if dtype is None else dtype.format,
+        shape=extents,
+        is_dynamic=dynamic,
+        is_open=not shape and dtype is not None,
     )
 
 
@@ -186,6 +212,53 @@ def shape_given(
     if not shapes:
         return None
     return tuple(x if isinstance(x, int) and x > 0 else None for x in shapes[0])
+
+
+def sliced(shape: tuple[int | None, ...] | None, index: ast.expr) -> tuple[int | None, ...] | None:
+    """The extents of x[a:b, :]; None where an index is no slice, or the rank is unknown."""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    if shape is None or len(parts) > len(shape):
+        return None
+    extents: list[int | None] = []
+    for each, extent in zip(parts, shape, strict=False):
+        if not isinstance(each, ast.Slice) or each.step is not None:
+            return None
+        if each.lower is None and each.upper is None:
+            extents.append(extent)
+        else:
+            start, end = 0 if each.lower is None else _literal(each.lower), _literal(each.upper)
+            extents.append(None if start is None or end is None or end <= start else end - start)
+    return (*extents, *shape[len(parts) :])
+
+
+def _literal(node: ast.expr | None) -> int | None:
+    if isinstance(node, ast.Constant) and isinstance(node.value, int):
+        return node.value
+    return None
+
+
+def summed_elems(source: Tracked, given: Sequence[Known], named: Mapping[str, Known]) -> int | None:
+    """The count of elements that make one of a sum; None where the text does not tell."""
+    if source.shape is None:
+        return None
+    axis = named.get("dim", named.get("axis", given[1] if len(given) > 1 else None))
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    rank = len(source.shape)
+    if axis is None:
+        extents: list[int | None] = list(source.shape)
+    else:
+        inside = [a for a in axes if isinstance(a, int) and -rank <= a < rank]
+        extents = [source.shape[a] for a in inside] if len(inside) == len(axes) else [None]
+    numbers = [each for each in extents if each is not None]
+    return math.prod(numbers) if len(numbers) == len(extents) else None
+
+
+def defaults_of(arguments: ast.arguments) -> list[tuple[str, ast.expr]]:
+    """The names of arguments that have defaults, and these."""
+    places = [*arguments.posonlyargs, *arguments.args]
+    pairs = zip(places[len(places) - len(arguments.defaults) :], arguments.defaults, strict=True)
+    named = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    return [(each.arg, value) for each, value in (*pairs, *named) if value is not None]
 
 
 def same_shape(tensors: list[Tracked]) -> tuple[int | None, ...] | None:

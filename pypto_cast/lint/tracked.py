@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pypto_cast.lint.dsl_casts import Beyond, DslCast
-from simulator.numbers.formats import BOOL, FloatFormat, Format, IntFormat
+from simulator.numbers.formats import BOOL, INT8, UINT8, FloatFormat, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
 
 
@@ -74,6 +74,7 @@ class Tracked:
         wrapped_line: of the cast that kept the low bits of eight; 0: none did.
         rounding: the cast that its elements were rounded by last, with nothing computed since.
         is_dynamic: an extent is DYNAMIC, and no part was taken.
+        is_open: an argument whose annotation has a dtype and no shape.
     """
 
     format: Format | None = None
@@ -84,6 +85,7 @@ class Tracked:
     wrapped_line: int = 0
     rounding: Rounding | None = None
     is_dynamic: bool = False
+    is_open: bool = False
 
     @property
     def is_clamped(self) -> bool:
@@ -136,12 +138,20 @@ class DynamicOperation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TiledOperation:
-    """An operation where shape and tile shape are literals; `to` is the result's format."""
+    """An operation where the tile shape is literal.
+
+    Attributes:
+        span: of the call.
+        source: the operand's format.
+        to: the result's format.
+        shape: the operand's; an extent that the text does not tell is None. None: of any rank.
+        tile: the tile shape.
+    """
 
     span: Span
     source: Format
     to: Format
-    shape: tuple[int, ...]
+    shape: tuple[int | None, ...] | None
     tile: tuple[int, ...]
 
 
@@ -199,4 +209,17 @@ def result_of(cast: Cast) -> Tracked:
         is_integral=source.holds_integers or isinstance(cast.to, IntFormat),
         wrapped_line=cast.span.line if wraps(cast) else source.wrapped_line,
         rounding=rounding,
+    )
+
+
+def framework_cast(source: Tracked, to: Format, line: int) -> Tracked:
+    """A cast of torch or numpy, in a golden: integers keep the low bits."""
+    narrow = to in (INT8, UINT8) and source.format not in (INT8, UINT8, BOOL)
+    return Tracked(
+        format=to,
+        shape=source.shape,
+        is_integral=source.is_integral or not isinstance(to, FloatFormat),
+        has_floor=source.has_floor,
+        has_cap=source.has_cap,
+        wrapped_line=line if narrow and not source.is_clamped else source.wrapped_line,
     )

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from simulator.numbers.formats import E4M3FN, E5M2, Format
 from simulator.numbers.rounding import RoundMode
 
 ROOTS: Final[Mapping[str, str]] = MappingProxyType(
@@ -24,12 +25,27 @@ ROOTS: Final[Mapping[str, str]] = MappingProxyType(
 )
 """The module of each language, and its short name here."""
 PYPTO: Final = ("pypto", "pypto_cast")
+DECORATORS: Final[Mapping[str, str]] = MappingProxyType(
+    {"tilelang.jit": "tilelang", "tilelang.language.prim_func": "tilelang", "triton.jit": "triton"}
+)
+"""The language of a function by its decorator: a dtype that is a text in it is the language's."""
+FLOAT8_NAMES: Final[Mapping[str, Format]] = MappingProxyType(
+    {
+        "float8e4nv": E4M3FN,
+        "float8e5": E5M2,
+        "float8_e4m3": E4M3FN,
+        "e4m3_float8": E4M3FN,
+        "e5m2_float8": E5M2,
+    }
+)
+"""Names of eight-bit floats that triton and tilelang alone have."""
 
 
 class Effect(enum.Enum):
     """The relation of a result to the operands."""
 
     CAST = "converts"
+    CAST_TO = "converts, and the dtype comes first"
     CAST_INTO = "converts into a buffer"
     COPY = "copies, and converts where dtypes differ"
     PART = "elements of the operand in another shape"
@@ -80,6 +96,7 @@ EFFECTS: Final[Mapping[str, Mapping[str, Effect]]] = MappingProxyType(
         | _all(Effect.INTEGERS, "arange program_id num_programs cdiv"),
         "tilelang": {
             "cast": Effect.CAST,
+            "Cast": Effect.CAST_TO,
             "tile.cast": Effect.CAST_INTO,
             "npuir_cast": Effect.CAST_INTO,
             "copy": Effect.COPY,

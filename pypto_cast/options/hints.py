@@ -389,7 +389,6 @@ def merged(before: Hints, group: str, given: Mapping[str, object]) -> Hints:
 
 
 _IDLE: Final[Mapping[str, str]] = {
-    "enable_pass_verify": "no pass of upstream's compiler runs, and none is compared with data",
     "pass_verify_save_tensor": "no pass of upstream's compiler runs, and no tensor is saved",
     "compile_debug_mode": "nothing is compiled; `pypto-cast schedule` shows a kernel's tasks",
     "runtime_debug_mode": "no device is observed; `Kernel.schedule` and its report show times",
@@ -399,6 +398,11 @@ _IDLE: Final[Mapping[str, str]] = {
 }
 """Settings of which a user expects more than another speed, and why nothing comes of them here."""
 
+_PARTIAL: Final[Mapping[str, str]] = {
+    "enable_pass_verify": "turns on pass_verify_print and pass_verify_save here, and nothing else: "
+    "no pass of upstream's compiler runs, and none is compared with data",
+}
+"""Settings of which a part comes here."""
 
 _OF_COMPILER: Final = ("infer_controlflow_shape", "use_cache", "create_new_logical_tensor")
 
@@ -412,10 +416,16 @@ def check_ranges(group: str, given: Mapping[str, object], *, strict: bool) -> No
     Warns:
         IgnoredSettingWarning: a setting that would show or check something upstream.
     """
-    for name in _IDLE.keys() & given.keys() & GROUPS[group].hints.keys():
+    told = _IDLE.keys() | _PARTIAL.keys()
+    for name in told & given.keys() & GROUPS[group].hints.keys():
         hint, value = GROUPS[group].hints[name], given[name]
         if value is not None and hint.kept(value) not in (hint.default, [], ()):
-            warn_of_ignored(f"{group}: {name}={value!r}", _IDLE[name])
+            setting = f"{group}: {name}={value!r}"
+            if name in _PARTIAL:
+                text = f"{setting} {_PARTIAL[name]}"
+                warn_caller(text, IgnoredSettingWarning, once=True)
+            else:
+                warn_of_ignored(setting, _IDLE[name])
     for name, hint in GROUPS[group].hints.items():
         found = hint.excess(hint.kept(given[name])) if given.get(name) is not None else None
         if found is not None:

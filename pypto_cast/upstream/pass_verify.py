@@ -1,6 +1,8 @@
 """Upstream's prints and files of a kernel that runs: `pass_verify_print`, `pass_verify_save`.
 
-Source: upstream pypto at 883e7dfb0, python/pypto/op/verify.py and the pages of both in docs/zh/api.
+Source: upstream pypto at 883e7dfb0, python/pypto/op/verify.py, the pages of both in docs/zh/api,
+and for the lines of the .csv file calc_common.cpp of its interpreter. It adds the time to the names
+of files, which its page does not; files have the names of the page here.
 """
 
 from __future__ import annotations
@@ -31,6 +33,9 @@ def pass_verify_print(*values: object, cond: Any = 1) -> None:
     Args:
         values: tensors, of which the first elements are shown; numbers and other objects.
         cond: 0 prints nothing.
+
+    Raises:
+        TypeError: None for `cond`.
     """
     if _is_on(cond):
         print("".join(map(str, values)))
@@ -40,8 +45,8 @@ def pass_verify_save(tensor: Tensor, fname: object, cond: Any = 1, **named: Any)
     """Save a tensor of a kernel that runs; no result depends on it.
 
     As upstream's, it needs `enable_pass_verify=True` in `verify_options`, and writes FNAME.data,
-    the elements row by row, and FNAME.csv, shape and dtype. The folder is `tensor` in
-    `pass_verify_save_tensor_dir`, or in `output`; files there are replaced.
+    the elements row by row, and FNAME.csv: the dtype's number, shape and element_count. The folder
+    is `tensor` in `pass_verify_save_tensor_dir`, or in `output`; files there are replaced.
 
     Args:
         tensor: of the kernel.
@@ -50,7 +55,7 @@ def pass_verify_save(tensor: Tensor, fname: object, cond: Any = 1, **named: Any)
         named: the values of names.
 
     Raises:
-        TypeError: no tensor.
+        TypeError: no tensor, or None for `cond`.
         VerifyError: a name in `fname` without an argument.
         ValueError: a name with folders.
         OSError: a file cannot be written.
@@ -76,11 +81,15 @@ def pass_verify_save(tensor: Tensor, fname: object, cond: Any = 1, **named: Any)
     with new_file(folder / f"{name}.data", force=True) as file:
         file.write(np.ascontiguousarray(held.values).tobytes())
     with new_file(folder / f"{name}.csv", force=True) as file:
-        file.write(f"shape,dtype\n{shape},{tensor.dtype.name}\n".encode())
+        rows = {"key": "value", "dtype": int(tensor.dtype), "shape": shape}
+        rows["element_count"] = held.values.size
+        file.write("".join(f"{key},{value}\n" for key, value in rows.items()).encode())
 
 
 def _is_on(cond: Any) -> bool:
     """True in a kernel that runs with values, with the option, where the condition holds."""
+    if cond is None:
+        raise TypeError("cond is 1 or 0, or a condition of the kernel, not None; leave it out")
     running = recording.current()
     asked = context.current().hints.get("verify_options", {})
     enabled = bool(asked.get("enable_pass_verify", False))

@@ -411,3 +411,11 @@ def test_outputs_in_files_of_their_own(command: Command, files: Path) -> None:
         ran = command("judge", files / "y.npy", *words, "--output", wrong)
         assert ran.code == 2
         assert "--output takes one NAME" in ran.err
+
+
+def test_an_unknown_trust_is_listed(command: Command, tmp_path: Path) -> None:
+    np.save(tmp_path / "y.npy", np.zeros((16, 64), np.float16))
+    np.savez(tmp_path / "in.npz", x=np.zeros((16, 64), np.float32))
+    words = ("judge", tmp_path / "y.npy", "--kernel", "k.py::k", "--inputs", tmp_path / "in.npz")
+    error = command(*words, "--trust", "documents").error
+    assert error.startswith("option trust must be one of ('default', 'documented', 'ieee')")

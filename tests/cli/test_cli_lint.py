@@ -80,6 +80,47 @@ def test_sarif(command: Command, folder: Path) -> None:
     assert (result["ruleId"], result["message"]["text"]) == ("PC103", MESSAGE)
 
 
+SARIF = {
+    "": ({"$schema", "version", "runs"}, {"version", "runs"}),
+    "runs": ({"tool", "columnKind", "results"}, {"tool"}),
+    "tool": ({"driver"}, {"driver"}),
+    "driver": ({"name", "version", "rules"}, {"name"}),
+    "rules": ({"id", "shortDescription", "help"}, {"id"}),
+    "shortDescription": ({"text"}, {"text"}),
+    "help": ({"text"}, {"text"}),
+    "results": ({"ruleId", "level", "message", "locations"}, {"message"}),
+    "message": ({"text"}, {"text"}),
+    "locations": ({"physicalLocation"}, set()),
+    "physicalLocation": ({"artifactLocation", "region"}, {"artifactLocation"}),
+    "artifactLocation": ({"uri"}, set()),
+    "region": ({"startLine", "startColumn"}, set()),
+}
+"""Objects of SARIF 2.1.0, of the OASIS standard: properties used here, and those required there."""
+
+
+def test_sarif_has_the_properties_of_the_standard(command: Command, folder: Path) -> None:
+    met: set[str] = set()
+
+    def check(name: str, value: object) -> None:
+        if isinstance(value, list):
+            for each in value:
+                check(name, each)
+        elif isinstance(value, dict):
+            allowed, required = SARIF[name]
+            assert required <= set(value) <= allowed, name
+            met.add(name)
+            for key, inner in value.items():
+                check(key, inner)
+        else:
+            is_number = name in ("startLine", "startColumn")
+            assert isinstance(value, int if is_number else str), name
+            assert not is_number or int(str(value)) >= 1
+
+    (folder / "k.py").write_text(SOURCE * 3)
+    check("", command("lint", "k.py", "--format", "sarif").json)
+    assert met == set(SARIF)
+
+
 def test_sarif_without_findings_is_a_document(command: Command, folder: Path) -> None:
     (folder / "k.py").write_text("")
     ran = command("lint", "k.py", "--format", "sarif")

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, cast
+from typing import Annotated, Any, Final, cast, get_args
 
 import numpy as np
 import typer
@@ -28,7 +28,7 @@ from pypto_cast.cli.dumped_programs import JudgedStep, judged_program, junit, na
 from pypto_cast.dtypes.names import dtype_named
 from pypto_cast.kernel.certainty import Certainty
 from pypto_cast.kernel.jit import Kernel
-from pypto_cast.options.context import options
+from pypto_cast.options.context import TrustName, options
 from pypto_cast.options.releases import RELEASE_NAMES
 from pypto_cast.report import terminal
 from pypto_cast.report.page import check_pages, page_html
@@ -79,6 +79,9 @@ def run_judge(
     release: Annotated[
         str | None, typer.Option(metavar="NAME", help=f"One of {', '.join(RELEASE_NAMES)}.")
     ] = None,
+    trust: Annotated[
+        str | None, typer.Option(metavar="NAME", help=f"One of {', '.join(get_args(TrustName))}.")
+    ] = None,
     pairs: Annotated[
         bool, typer.Option("--pairs", help="Try every two hypotheses together too.")
     ] = False,
@@ -125,7 +128,7 @@ def run_judge(
     if names_a_program(result):
         of_one = {
             **{"--precise": precise, "--kernel": kernel, "--inputs": inputs, "--output": output},
-            **{"--release": release, "--pairs": pairs, "--memory": memory},
+            **{"--release": release, "--trust": trust, "--pairs": pairs, "--memory": memory},
         }
         if given_too := [name for name, value in of_one.items() if value]:
             raise ValueError(f"{result} holds many dumps, and {given_too[0]} is of one")
@@ -156,8 +159,8 @@ def run_judge(
         settings: dict[str, dict[str, Any]] = {
             "as_pypto": {"replace_installed": replace_installed},
             "npu_requests": {"on_cpu": npu_on_cpu},
-            # Whether it is a release is for the options to say, which list them.
-            "options": {"release": release, "chip": chip},
+            # Whether these are known is for the options to say, which list them.
+            "options": {"release": release, "chip": chip, "trust": trust},
         }
         with (
             as_pypto(**settings["as_pypto"]),

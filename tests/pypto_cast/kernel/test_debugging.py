@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -182,7 +183,8 @@ def test_upstreams_prints_and_files(
     ]
     codes = np.fromfile(folder / "e_1.data", np.uint16).reshape(8, 16)
     np.testing.assert_array_equal(codes, y.astype(ml_dtypes.bfloat16).view(np.uint16))
-    assert (folder / "e_1.csv").read_text() == "shape,dtype\n8x16,DT_BF16\n"
+    text = "key,value\ndtype,8\nshape,8x16\nelement_count,128\n"
+    assert (folder / "e_1.csv").read_text() == text
 
 
 def test_they_do_nothing_without_the_option(
@@ -198,6 +200,22 @@ def test_they_do_nothing_without_the_option(
 
     kernel(*operands())
     assert (capsys.readouterr().out, list(tmp_path.iterdir())) == ("", [])
+
+
+def test_the_option_says_that_it_turns_on_these_alone() -> None:
+    with pytest.warns(
+        pypto.IgnoredSettingWarning, match="turns on pass_verify_print and pass_verify_save here"
+    ):
+        pypto.set_verify_options(enable_pass_verify=True)
+    pypto.reset_options()
+
+
+def test_no_condition_is_refused() -> None:
+    x = pypto.tensor([4])
+    none: Any = None
+    for call in (pypto.pass_verify_print, pypto.pass_verify_save):
+        with pytest.raises(TypeError, match="cond is 1 or 0, or a condition of the kernel, not No"):
+            call(x, "x", cond=none)
 
 
 def test_files_of_other_names_are_refused() -> None:

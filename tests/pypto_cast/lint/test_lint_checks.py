@@ -32,6 +32,7 @@ def in_kernel(body: str, x: str = "pypto.Tensor([64, 512], pypto.DT_FP32)") -> s
 
 
 HALF = "pypto.Tensor([64, 512], pypto.DT_FP16)"
+LONG_HALF = "pypto.Tensor([64, 4096], pypto.DT_FP16)"
 
 FOUND = {
     "mode": (in_kernel("y[:] = pypto.cast(x, pypto.DT_INT32)"), ["5 PC101"]),
@@ -189,6 +190,72 @@ FOUND = {
         """,
         ["7 PC102"],
     ),
+    "tile-of-a-dynamic-view": (
+        in_kernel(
+            """
+            pypto.set_vec_tile_shapes(64, 4096)
+            for k in pypto.loop(x.shape[0]):
+                part = x[k : k + 64, :]
+                y[k:, 0:] = pypto.exp(part)
+                z = pypto.exp(x[0:16, :])
+            """,
+            "pypto.Tensor([pypto.DYNAMIC, 4096], pypto.DT_FP16)",
+        ),
+        ["8 PC302"],
+    ),
+    "tile-of-an-open-argument": (
+        in_kernel(
+            """
+            TILE = (64, 4096)
+            pypto.set_vec_tile_shapes(*TILE)
+            y[:] = x + 1
+            """,
+            "pypto.Tensor((), pypto.DT_FP16)",
+        ),
+        ["7 PC302"],
+    ),
+    "tile-of-a-product": (
+        in_kernel("pypto.set_vec_tile_shapes(64, 4096)\ny[:] = x * 2", LONG_HALF),
+        ["6 PC302"],
+    ),
+    "tilelang-casts": (
+        """\
+        import tilelang
+        import tilelang.language as T
+
+        @tilelang.jit
+        def build(n, accumulated="float", narrow=T.int8):
+            to = "int8"
+
+            @T.prim_func
+            def main(A: T.Tensor((n,), accumulated), B: T.Tensor((n,), narrow)):
+                B[0] = T.cast(A[0], to)
+                B[1] = T.Cast(to, A[1])
+                B[2] = T.Cast(dtype="int8", value=A[2])
+                B[3] = A[3].astype(narrow)
+                B[4] = A[4].astype("int8")
+                B[5] = T.int8(A[5])
+                B[6] = T.cast(T.cast(A[6], "bfloat16"), "float8_e4m3")
+            return main
+        """,
+        [*(f"{line} {code}" for line in range(10, 16) for code in ("PC101", "PC103")), "16 PC102"],
+    ),
+    "triton-casts": (
+        """\
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def kernel(p, to: tl.constexpr = tl.int8):
+            x = tl.load(p).to(tl.float32)
+            narrow = tl.int8
+            tl.store(p, x.to(to))
+            tl.store(p, x.to(dtype=narrow))
+            tl.store(p, tl.cast(x, narrow))
+            tl.store(p, x.to(tl.bfloat16).to(tl.float8e5))
+        """,
+        [*(f"{line} {code}" for line in (8, 9, 10) for code in ("PC101", "PC103")), "11 PC102"],
+    ),
 }
 
 QUIET = {
@@ -286,6 +353,16 @@ QUIET = {
     ),
     "tile-set-elsewhere": in_kernel(
         "pypto.set_vec_tile_shapes(64)\nset_tiles(64, 64)\ny[:] = pypto.exp(x)"
+    ),
+    "tile-of-an-index": in_kernel(
+        "pypto.set_vec_tile_shapes(64, 4096)\ny[0:1] = pypto.exp(x[0, :])", LONG_HALF
+    ),
+    "framework-default-outside-a-language": (
+        "import torch\ndef golden(a, to='int8'):\n    return torch.zeros([4]).to(to)\n"
+    ),
+    "tilelang-default-that-is-given-otherwise": (
+        "import tilelang.language as T\ndef f(a, to='int8'):\n    to = a.to\n"
+        "    return T.Cast(to, T.float32(1))\n"
     ),
     "triton-rounds-first": (
         "import triton.language as tl\ndef k(x):\n"
