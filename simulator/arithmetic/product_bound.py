@@ -138,10 +138,11 @@ def _judged(
     is_bounded = greatest * (1 + errors) < float(np.finfo(fmt.dtype).max)
     is_normal = smallest * (1 - errors) > 2.0 ** (fmt.emin + 1)
     exact = _reduced(np.logical_and, certain, axis, is_running)
-    last = last_bit(np.where(np.isfinite(ends[0]), ends[0], 0.0))
-    top = np.frexp(np.where(np.isfinite(ends[0]), ends[0], 0.0))[1]
-    bits = np.where(last == NO_BITS, 0, top - last - 1)
-    is_short = _reduced(np.add, bits, axis, is_running) + 1 <= fmt.man_bits + 1
+    finite = np.where(np.isfinite(ends[0]), ends[0], 0.0)
+    last = last_bit(finite)
+    odd = np.where(last == NO_BITS, 1.0, np.abs(np.ldexp(finite, -last)))
+    # The product of odd parts is that of the product: one that fits has only divisors that fit.
+    is_short = _reduced(np.multiply, odd, axis, is_running) < 2.0 ** (fmt.man_bits + 1)
     has_zero = _reduced(np.logical_or, certain & (ends[0] == 0), axis, is_running)
     settled = (terms <= _COMMUTES) | exact & is_bounded & (is_normal & is_short | has_zero)
     return np.asarray(settled), np.asarray(is_bounded & is_normal), np.asarray(errors)

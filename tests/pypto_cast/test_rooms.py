@@ -194,6 +194,7 @@ def test_every_entry_is_a_name_of_its_module() -> None:
         ("certainty_tables", "pypto_cast.kernel.reports.certainty_page"),
         ("check_conditions", "pypto_cast.tensors.expression_conditions"),
         ("model_of_file", "pypto_cast.device.device_model"),
+        ("notebook_html", "pypto_cast.report.notebook"),
         ("simplified", "pypto_cast.tensors.expression_rules"),
         ("tune_kernel", "pypto_cast.tuning.kernel_search"),
     }

@@ -5,6 +5,7 @@ The references are written with numpy and fractions from the instructions, step 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
@@ -14,6 +15,10 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import pypto_cast as pypto
+from simulator.arithmetic.interval import Enclosure
+from simulator.arithmetic.product_bound import any_product
+from simulator.arithmetic.trust import ASSUME_SUM_ORDER, DEFAULT
+from simulator.numbers.formats import FP32
 
 Array = np.ndarray[Any, Any]
 F = np.float32
@@ -117,6 +122,22 @@ def test_products_without_a_rounding_are_certain_in_any_order() -> None:
     assert found is not None
     assert_array_equal(found.values[:2], np.array([-4, 945], F))
     assert_array_equal(found.certain(), [True, True, False])  # 1e30 * 1e30 may come first
+
+
+@pytest.mark.parametrize("running", [False, True])
+def test_products_are_certain_in_any_order_where_the_odd_part_fits(running: bool) -> None:
+    x = RNG(6).integers(1, 40, (400, 6)).astype(F) * F(0.25)
+    ordered = np.cumprod(x, 1)[:, None if running else -1 :]
+    trust = DEFAULT.without(ASSUME_SUM_ORDER)
+    given, product = Enclosure(values=x), Enclosure(values=ordered)
+    found = any_product(given, product, FP32, 1, trust, 0, is_running=running)
+    fits = np.zeros(ordered.shape, np.bool_)
+    for row, place in np.ndindex(ordered.shape):
+        count = place + 1 if running else x.shape[1]
+        whole = math.prod(int(4 * each) for each in x[row, :count])
+        fits[row, place] = count <= 2 or whole // (whole & -whole) < 2**24
+    assert_array_equal(found.certain(), fits)
+    assert 0.2 < fits.mean() < 0.99
 
 
 def test_the_difference_is_rounded_before_its_power() -> None:
