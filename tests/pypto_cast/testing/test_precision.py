@@ -16,8 +16,10 @@ import pypto_cast as pypto
 from pypto_cast.testing import judge
 from pypto_cast.testing.precision import (
     COMMUNITY,
+    MIXED,
     MOST_RATIOS,
     SMALL_VALUES,
+    Standard,
     accepted,
     compared,
     errors_of,
@@ -114,6 +116,15 @@ def test_the_limits_are_those_of_the_source() -> None:
         "FP16": 2**-10,
         "BF16": 2**-7,
         "FP32": 2**-13,
+        "E4M3FN": 2**-3,
+        "E5M2": 2**-2,
+    }
+    assert {str(fmt): (m.relative, m.absolute, m.largest) for fmt, m in MIXED.items()} == {
+        "FP16": (2**-9, 2**-9, 0.1),
+        "BF16": (2**-6, 2**-6, 1),
+        "FP32": (2**-10, 2**-16, 0.01),
+        "E4M3FN": (2**-2, 2**-4, 4),
+        "E5M2": (2**-1, 2**-3, 8),
     }
 
 
@@ -125,6 +136,83 @@ def test_each_level_at_its_limit() -> None:
         result = np.array([1 + times * 2**-10], np.float16)
         passing = [s for s in MOST_RATIOS if accepted(s, result, golden, precise).passes]
         assert len(passing) == levels, (times, passing)
+
+
+@pytest.mark.parametrize(
+    ("standard", "sixteenths", "passes"),
+    [
+        ("2.1:L0", [159, 0], True),
+        ("2.1:L0", [161, 0], False),
+        ("2.1:L1", [79, 0], True),
+        ("2.1:L1", [81, 0], False),
+        ("2.1:L2", [31, 0], True),
+        ("2.1:L2", [33, 0], False),
+        ("2.1:L1", [24, 24], True),
+        ("2.1:L1", [25, 25], False),
+        ("2.1:L2", [19, 19], True),
+        ("2.1:L2", [20, 20], False),
+    ],
+)
+def test_the_largest_and_the_mean_error_have_limits(
+    standard: Standard, sixteenths: list[int], passes: bool
+) -> None:
+    """Of values of 1 the golden is off by 2^-10: of two, and of many of which one result is off by
+    more, so that the largest error alone is at its limit."""
+    count = 2 if sixteenths[1] else 1024
+    precise = np.ones(count)
+    golden = np.full(count, 1 + 2**-10, np.float32)
+    result = golden.copy()
+    for place, times in enumerate(sixteenths):
+        result[place] = 1 + (times or 16) * 2**-14
+    assert accepted(standard, result, golden, precise).passes == passes
+
+
+def test_community_judges_small_values_too() -> None:
+    """The source has no small values: 2^-12 for 2^-13 is a relative error of 1."""
+    golden = np.array([1.0, 2**-13], np.float16)
+    assert accepted("community", golden, golden).passes
+    result = np.array([1.0, 2**-12], np.float16)
+    assert not accepted("community", result, golden).passes
+    assert errors_of(result, golden).mare == 0
+    for last, passes in ((10, True), (11, False)):  # MARE < 10 t, and MERE < t of 16 elements
+        golden = np.ones(16, np.float16)
+        result = golden.copy()
+        result[3] += np.float16(last * 2**-10)
+        assert accepted("community", result, golden).passes == passes, last
+    result = golden + np.float16(2**-9)
+    assert not accepted("community", result, golden).passes
+    assert accepted("community", result, golden, result.astype(np.float64)).passes
+
+
+def test_mixed_tolerance_by_hand() -> None:
+    """FP32 of 1: 2^-10 + 2^-16 is within, of 100 elements one may be farther, none beyond 0.01."""
+    golden = np.ones(100, np.float32)
+    within = np.float32(1 + 2**-10 + 2**-16)
+    assert accepted("mixed", golden * within, golden).passes
+    beyond = np.nextafter(within, np.float32(2))
+    for count, passes in ((1, True), (2, False)):
+        result = golden.copy()
+        result[:count] = beyond
+        assert accepted("mixed", result, golden).passes == passes, count
+    for wrong, passes in ((1.0099, True), (1.0101, False), (np.nan, False), (np.inf, False)):
+        result = golden.copy()
+        result[7] = wrong
+        assert accepted("mixed", result, golden).passes == passes, wrong
+    for same in (np.nan, -np.inf):
+        result = np.full(3, same, np.float32)
+        assert accepted("mixed", result, result).passes
+    assert not accepted("mixed", -result, result).passes
+    zero = np.zeros(1, np.float32)
+    assert accepted("mixed", zero + np.float32(2**-16), zero).passes
+    assert not accepted("mixed", zero + np.float32(2**-15), zero).passes
+
+
+def test_a_small_value_of_the_golden_that_is_no_number_excuses_nothing() -> None:
+    precise = np.array([1.0, 0.0])
+    golden = np.array([1 + 2**-10, np.nan], np.float16)
+    assert accepted("2.1:L2", np.array([1 + 2**-10, 0], np.float16), golden, precise).passes
+    assert not accepted("2.1:L2", np.array([9, 0], np.float16), golden, precise).passes
+    assert not accepted("2.1:L0", golden, golden, precise).passes
 
 
 def test_small_values_count_apart() -> None:
