@@ -6,12 +6,13 @@ A call that is taken otherwise gets its operation and arguments; its result stan
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import enum
 import functools
 import inspect
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeVar
@@ -108,7 +109,7 @@ class Watch:
     """The calls of a run.
 
     Attributes:
-        suppositions: the first that fits a call is taken.
+        suppositions: all that fit a call are taken, the first around the others.
         calls: the first call of each site with its result, in order; None: not kept.
         sources: by the identity of the result of a cast, while it lives, that and the operand.
         altered: the calls that were taken otherwise; None: not kept.
@@ -149,9 +150,9 @@ def _watched(
             if id(value) in watch.sources
         },
     )
-    found = next((s for s in watch.suppositions if s.site is None or s.site == site), None)
-    result: _Result = call.plainly() if found is None else found.alternative(call)
-    if found is not None and watch.altered is not None:
+    found = [s.alternative for s in watch.suppositions if s.site is None or s.site == site]
+    result: _Result = _taken(found, call)
+    if found and watch.altered is not None:
         watch.altered.append(Altered(call=call, plain=call.plainly(), supposed=result))
     if watch.calls is not None:
         watch.calls.setdefault(site, (call, result))
@@ -159,6 +160,19 @@ def _watched(
         key, sources = id(result), watch.sources
         sources[key] = weakref.ref(result, lambda _: sources.pop(key, None)), given[0]
     return result
+
+
+def _taken(alternatives: Sequence[Alternative], call: SiteCall) -> Any:
+    """The result by alternatives: what the first takes for the operation is the others' result."""
+    if not alternatives:
+        return call.plainly()
+    first, *others = alternatives
+
+    def operation(*arguments: Any, **named: Any) -> Any:
+        bound = call.arguments.signature.bind(*arguments, **named)
+        return _taken(others, dataclasses.replace(call, arguments=bound))
+
+    return first(dataclasses.replace(call, operation=operation) if others else call)
 
 
 @contextlib.contextmanager

@@ -16,9 +16,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ascend_kernels.matrix import MATRIX
+from ascend_kernels.matrix import MATRIX, UnsupportedCastError
 from pypto_cast.cast.api import cast
 from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode, numpy_dtype
+from pypto_cast.operations.lowering import is_widened
 from pypto_cast.options.context import current
 from pypto_cast.recording.suppositions import Alternative, Site, SiteCall
 from pypto_cast.report.text_format import printable
@@ -64,10 +65,12 @@ class WayRow:
 
     Attributes:
         kind: its name.
+        exclusive: two of them cannot hold of one site at once.
         ways: those that the calls of a site have, by the first of them and its result.
     """
 
     kind: str
+    exclusive: bool = False
     ways: Callable[[SiteCall, Tensor], Iterator[Way]]
 
 
@@ -139,6 +142,11 @@ def _rounded_by(via: DataType, call: SiteCall, /) -> Any:
 def _lower(call: SiteCall, result: Tensor) -> Iterator[Way]:
     if result.dtype not in _FLOATS or call.site.operation == "cast":
         return
+    if result.dtype is not DataType.DT_FP32 and is_widened(call.site.operation, result.dtype):
+        yield Way(
+            text=f"the result of {call.site.operation} rounded to {result.dtype.format}",
+            alternative=_without_hidden,
+        )
     for shorter in (DataType.DT_FP16, DataType.DT_BF16):
         if result.dtype is DataType.DT_FP32:
             yield Way(
@@ -164,16 +172,27 @@ def _rounded_to(dtype: DataType, call: SiteCall, /) -> Any:
     return _there_and_back(call.plainly(), dtype)
 
 
+def _without_hidden(call: SiteCall, /) -> Any:
+    """The result as its dtype holds it, without the FP32 values that the next operation takes."""
+    plain = call.plainly()
+    held = plain.enclosure()
+    if held is None:
+        raise ValueError("a result without elements holds none")
+    return _holding(plain, held)
+
+
 def _there_and_back(x: Tensor, dtype: DataType) -> Tensor:
     return cast(cast(x, dtype, CastMode.CAST_RINT), x.dtype, CastMode.CAST_RINT)
 
 
 def _higher(call: SiteCall, result: Tensor) -> Iterator[Way]:
-    for name, x in call.operands().items():
+    operands = call.operands()
+    for name, x in operands.items():
         wide = call.sources.get(name)
         if wide is not None and wide.dtype is DataType.DT_FP32 and x.dtype in _FLOATS:
+            which = "the operand" if len(operands) == 1 else name
             yield Way(
-                text=f"the operand of {call.site.operation} kept in FP32",
+                text=f"{which} of {call.site.operation} kept in FP32",
                 alternative=partial(_kept_wide, name),
             )
 
@@ -183,11 +202,14 @@ def _kept_wide(name: str, call: SiteCall, /) -> Any:
     wide = call.sources.get(name)
     if wide is None:
         raise ValueError("no cast gave this operand")
+    narrow = call.arguments.arguments[name].dtype
     if call.site.operation == "cast":
         if call.arguments.arguments["dtype"] is wide.dtype:
             return wide
-        return call.plainly(**{name: wide})
-    narrow = call.arguments.arguments[name].dtype
+        try:
+            return call.plainly(**{name: wide})
+        except UnsupportedCastError:  # rounded to odd between, it is rounded once for all that
+            return call.plainly(**{name: cast(wide, narrow, CastMode.CAST_ODD)})
     others = {
         other: cast(x, wide.dtype)
         for other, x in call.operands().items()
@@ -459,12 +481,12 @@ def _exchanged(first: str, second: str, call: SiteCall, /) -> Any:
 # --- The table -----------------------------------------------------------------------------------
 
 WAYS: Final = (
-    WayRow(kind="round mode", ways=_modes),
-    WayRow(kind="saturation", ways=_saturations),
-    WayRow(kind="double rounding", ways=_through),
-    WayRow(kind="lower precision", ways=_lower),
+    WayRow(kind="round mode", exclusive=True, ways=_modes),
+    WayRow(kind="saturation", exclusive=True, ways=_saturations),
+    WayRow(kind="double rounding", exclusive=True, ways=_through),
+    WayRow(kind="lower precision", exclusive=True, ways=_lower),
     WayRow(kind="higher precision", ways=_higher),
-    WayRow(kind="order of sums", ways=_orders),
+    WayRow(kind="order of sums", exclusive=True, ways=_orders),
     WayRow(kind="NaN", ways=_nans),
     WayRow(kind="sign", ways=_signs),
     WayRow(kind="permutation", ways=_permutations),

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,8 @@ from tiling.grid import Shape
 
 _Run = Callable[[], Certainty]
 _Bools = npt.NDArray[np.bool_]
+_NAMED: Final = 6
+"""Hypotheses with the same intervals that are said in words."""
 _Rewrite = Callable[[OutputCertainty], OutputCertainty]
 
 
@@ -56,8 +58,10 @@ class Explanation:
 
     @property
     def cause(self) -> str:
-        """The hypotheses in words; equal ones are named together."""
-        return " or ".join(self.hypotheses)
+        """The hypotheses in words; equal ones are named together, the first ones of many."""
+        others = len(self.hypotheses) - _NAMED
+        more = (f"{others:,} others",) if others > 0 else ()
+        return " or ".join((*self.hypotheses[:_NAMED], *more))
 
     def __str__(self) -> str:
         against = f", and contradicts {self.contradicted:,} others" if self.contradicted else ""
@@ -74,11 +78,15 @@ class _Hypothesis:
         text: in words.
         context: in which it runs; None: it does not run again.
         rewrite: changes an output of the run.
+        excludes: of two hypotheses with the same one only one can hold; None: it goes with all.
+        is_pair: two hypotheses together.
     """
 
     text: str
     context: Callable[[], contextlib.AbstractContextManager[object]] | None = None
     rewrite: _Rewrite | None = None
+    excludes: object = None
+    is_pair: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +120,11 @@ class _Group:
     def rank(self) -> tuple[int, int]:
         """The best is the least: it explains most, contradicts least, and leaves least open."""
         return self.contradicted - self.explained, self.undecided
+
+    @property
+    def helps(self) -> bool:
+        """It explains more than it contradicts."""
+        return self.explained > self.contradicted
 
 
 def explanations(
@@ -150,19 +163,28 @@ def explanations(
     )
     groups: dict[bytes, _Group] = {}
 
-    def try_all(tried: list[_Hypothesis]) -> list[_Hypothesis]:
-        """Add to the groups; returns those that change a result."""
+    def try_all(tried: list[_Hypothesis], seconds: float) -> list[tuple[_Hypothesis, _Group]]:
+        """Add to the groups; returns those that change a result, with their groups.
+
+        Args:
+            tried: hypotheses.
+            seconds: that one run takes.
+        """
         runs = sum(each.context is not None for each in tried)
         if told is not None:
             text = f"{len(tried):,} hypotheses, {runs:,} runs of the kernel"
-            told(f"{text}, about {took * runs:.0f} s")
-        return [each for each in tried if _enter(groups, each, run, study)]
+            told(f"{text}, about {seconds * runs:.1f} s")
+        entered = [(each, _enter(groups, each, run, study)) for each in tried]
+        return [(each, group) for each, group in entered if group is not None]
 
     hypotheses = list(_hypotheses(study, watch.calls or {}))
     del watch  # with all that the calls gave
-    changing = try_all(hypotheses)
+    start = time.perf_counter()
+    changing = try_all(hypotheses, took)
     if pairs:
-        try_all(list(itertools.starmap(_both, _apart(changing))))
+        runs = sum(each.context is not None for each in hypotheses)
+        took = (time.perf_counter() - start) / max(runs, 1)
+        try_all(list(itertools.starmap(_both, _apart(changing))), took)
     ranked = sorted((g for g in groups.values() if g.explained), key=lambda group: group.rank)
     of = sum(int(np.count_nonzero(each)) for each in study.outside.values())
     return tuple(
@@ -177,11 +199,16 @@ def explanations(
     )
 
 
-def _enter(groups: dict[bytes, _Group], hypothesis: _Hypothesis, run: _Run, study: _Study) -> bool:
-    """Put a hypothesis to those with its intervals; returns False if they are those as written."""
+def _enter(
+    groups: dict[bytes, _Group], hypothesis: _Hypothesis, run: _Run, study: _Study
+) -> _Group | None:
+    """Put a hypothesis to those with its intervals, a pair to pairs alone.
+
+    Returns the group; None if the intervals are those as written.
+    """
     found = _bounds_under(hypothesis, run, study)
     if found is None or (key := _digest(found)) == study.digest:
-        return False
+        return None
     group = groups.get(key)
     if group is None:
         explained, contradicted = _counts(study, _members(found, study.results))
@@ -196,8 +223,9 @@ def _enter(groups: dict[bytes, _Group], hypothesis: _Hypothesis, run: _Run, stud
         for each in groups.values():
             if each is not best:
                 each.bounds = None  # an example of the best alone is worked through
-    group.hypotheses.append(hypothesis)
-    return True
+    if not hypothesis.is_pair or all(each.is_pair for each in group.hypotheses):
+        group.hypotheses.append(hypothesis)
+    return group
 
 
 # --- The hypotheses ------------------------------------------------------------------------------
@@ -212,10 +240,12 @@ def _hypotheses(study: _Study, calls: Mapping[Site, tuple[SiteCall, Any]]) -> It
                     yield _Hypothesis(
                         text=f"{way.text} {place_of(site)}",
                         context=partial(supposing, supposition),
+                        excludes=(row.kind, site) if row.exclusive else None,
                     )
     for way in EVERYWHERE:
         supposition = Supposition(site=None, alternative=way.alternative)
-        yield _Hypothesis(text=way.text, context=partial(supposing, supposition))
+        context = partial(supposing, supposition)
+        yield _Hypothesis(text=way.text, context=context, excludes=EVERYWHERE)
     for name in RELEASE_NAMES:
         if name != current().release:
             text = f"upstream's release {name}"
@@ -254,10 +284,15 @@ def _turned(name: str, output: OutputCertainty) -> OutputCertainty:
     )
 
 
-def _apart(singles: list[_Hypothesis]) -> Iterator[tuple[_Hypothesis, _Hypothesis]]:
-    """Every two of which one at least runs again."""
-    for one, other in itertools.combinations(singles, 2):
-        if one.context is not None or other.context is not None:
+def _apart(
+    singles: list[tuple[_Hypothesis, _Group]],
+) -> Iterator[tuple[_Hypothesis, _Hypothesis]]:
+    """Every two that can hold at once; of two that only move elements, both have to help."""
+    for (one, first), (other, second) in itertools.combinations(singles, 2):
+        if one.excludes is not None and one.excludes == other.excludes:
+            continue
+        runs = one.context is not None or other.context is not None
+        if runs or (first.helps and second.helps):
             yield one, other
 
 
@@ -275,7 +310,13 @@ def _both(one: _Hypothesis, other: _Hypothesis) -> _Hypothesis:
             output = output if each.rewrite is None else each.rewrite(output)
         return output
 
-    return _Hypothesis(text=f"{one.text} with {other.text}", context=context, rewrite=rewrite)
+    runs = one.context is not None or other.context is not None
+    return _Hypothesis(
+        text=f"{one.text} with {other.text}",
+        context=context if runs else None,
+        rewrite=rewrite,
+        is_pair=True,
+    )
 
 
 # --- Runs ----------------------------------------------------------------------------------------

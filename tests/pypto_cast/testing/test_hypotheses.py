@@ -15,7 +15,7 @@ import pypto_cast as pypto
 from pypto_cast.dtypes.data_types import numpy_dtype
 from pypto_cast.recording.suppositions import supposing
 from pypto_cast.testing import judge
-from pypto_cast.testing.hypotheses import explanations
+from pypto_cast.testing.hypotheses import Explanation, explanations
 
 SHAPE = [16, 64]
 Fp32 = pypto.Tensor[SHAPE, pypto.DT_FP32]
@@ -205,3 +205,73 @@ def test_pairs_are_told_beforehand_and_tried() -> None:
     assert best.explained == best.of
     assert any("reversed" in text and "CAST_FLOOR" in text for text in best.hypotheses)
     assert ["runs of the kernel, about" in text for text in told] == [True, True]
+
+
+@pypto.frontend.jit
+def chained(a: Fp16, b: Fp16, y: Fp16) -> None:
+    pypto.set_vec_tile_shapes(8, 32)
+    t = a * b + a
+    y[:] = t - b
+
+
+def test_one_result_rounded_before_it_is_used_is_named() -> None:
+    rng = np.random.default_rng(SEED)
+    a, b = (rng.standard_normal(SHAPE).astype(np.float16) for _ in "ab")
+    wide, other = a.astype(np.float32), b.astype(np.float32)
+    rounded = (wide * other + wide).astype(np.float16).astype(np.float32)
+    best, *others = explanations(
+        lambda: chained.certainty(a, b, np.zeros(SHAPE, np.float16)),
+        {"y": (rounded - other).astype(np.float16)},
+    )
+    assert best.of >= 8
+    place = next(n for n, line in enumerate(TEXT, 1) if line.startswith("    t = a * b + a"))
+    assert best.hypotheses == (f"the result of add rounded to FP16 at test_hypotheses.py:{place}",)
+    assert (best.explained, best.contradicted) == (best.of, 0)
+    assert all(other.explained < best.of for other in others)
+
+
+def test_a_golden_that_rounds_once_is_named_though_the_chip_has_no_such_pair() -> None:
+    x = operands()
+    once = np.clip(np.rint(x * np.float32(64)), -128, 127).astype(np.int8)
+    best, *_ = explanations(bounds_of(x), {"y": once})
+    assert best.of >= 1
+    assert f"the operand of cast kept in FP32 at test_hypotheses.py:{BYTES}" in best.hypotheses
+    assert (best.explained, best.contradicted) == (best.of, 0)
+
+
+def test_two_causes_at_one_cast_are_named_as_a_pair() -> None:
+    """As `static_cast<int8_t>` of C++ does: toward zero, and the low bits."""
+    x = operands() * np.float32(3)
+    found = explanations(bounds_of(x), {"y": planted(x, "RINT", "TRUNC", "OFF")}, pairs=True)
+    trunc, wrap = (
+        f"{word} at test_hypotheses.py:{BYTES}" for word in ("CAST_TRUNC", "no saturation")
+    )
+    assert found[0].hypotheses == (f"{trunc} with {wrap}",)
+    assert (found[0].explained, found[0].contradicted) == (found[0].of, 0)
+    modes = [text for each in found for text in each.hypotheses if text.count("CAST_") == 2]
+    assert not [
+        text for text in modes if text.count(f":{BYTES}") == 2 or text.count(f":{HALVES}") == 2
+    ]
+
+
+def test_a_pair_with_the_intervals_of_one_hypothesis_is_not_named_beside_it() -> None:
+    x = operands()
+    found = explanations(bounds_of(x), {"y": planted(x, "RINT", "FLOOR")}, pairs=True)
+    assert found[0].hypotheses == (f"CAST_FLOOR at test_hypotheses.py:{BYTES}",)
+    for each in found:
+        assert len({" with " in text for text in each.hypotheses}) == 1
+
+
+def test_two_tiles_that_hold_something_else_are_named_as_a_pair() -> None:
+    x = operands()
+    result = planted(x, "RINT", "RINT")
+    result[:8], result[8:] = result[8:].copy(), 0
+    found = explanations(bounds_of(x), {"y": result}, pairs=True)
+    assert "tile 0 of y holds tile 1 with tile 1 of y unwritten, 0" in found[0].hypotheses
+    assert (found[0].explained, found[0].contradicted) == (found[0].of, 0)
+
+
+def test_the_first_of_many_equal_hypotheses_are_said() -> None:
+    hypotheses = tuple(f"h{k}" for k in range(9))
+    said = Explanation(hypotheses=hypotheses, explained=1, contradicted=0, of=1).cause
+    assert said == "h0 or h1 or h2 or h3 or h4 or h5 or 3 others"
