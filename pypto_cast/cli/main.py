@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
-import os
 import signal
 import sys
 import threading
@@ -39,23 +38,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code: 0 or 2, or 1 as `command_list.FOUND` says; of `run`, the program's.
     """
+    code = _SUCCESS
     try:
         _escape_output()
         with _one_line_warnings(), _interruptible():
             code = _invoke(list(sys.argv[1:] if arguments is None else arguments))
             sys.stdout.flush()
-            return code
-    except BrokenPipeError:
-        # The reader closed the pipe: drop the rest, also what is flushed at interpreter exit.
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader closed the pipe
+        from pypto_cast.report.text_format import drop_output
+
+        drop_output()
     except KeyboardInterrupt:
         return _fail("interrupted")
     except ModuleNotFoundError as error:
         return _fail(_missing(error))
     except Exception as error:
         return _fail(_reason(error) + _named(error))
-    return _SUCCESS
+    return code
 
 
 def _invoke(arguments: list[str]) -> int:

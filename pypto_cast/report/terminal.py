@@ -19,6 +19,7 @@ from rich.progress import Progress, ProgressColumn, TaskID
 from rich.text import Text
 
 from pypto_cast.report.report import Fact, Report, Table, json_text
+from pypto_cast.report.text_format import drop_output
 
 _GAP: Final = 2
 _INDENT: Final = 4
@@ -171,6 +172,20 @@ def _console() -> Console:
     )
 
 
+@contextlib.contextmanager
+def readers_may_leave() -> Iterator[None]:
+    """Print inside; where the reader closes the pipe the rest is dropped, and the command goes on.
+
+    It has its files to write still, and its exit code to give.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        drop_output()
+
+
+@readers_may_leave()
 def write(text: str) -> None:
     """Print lines that are a command's report."""
     if _VERBOSITY.get().report:
@@ -189,6 +204,7 @@ def tell_left(work: str, seconds: float) -> None:
         note(f"{work}: about {duration(seconds)} left")
 
 
+@readers_may_leave()
 def show(report: Report, *, as_json: bool = False) -> None:
     """Print a report as text, or as JSON."""
     if as_json:

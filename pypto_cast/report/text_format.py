@@ -5,11 +5,20 @@ A short file because modules that show no page use it too.
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # "interrupted" is said while numpy is half imported too
     from simulator.numbers.formats import Format
+
+
+def drop_output() -> None:
+    """Drop all that is printed from now on, also what is flushed when the interpreter ends."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def tile_named(text: str) -> tuple[int, ...]:

@@ -186,6 +186,26 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])
+def test_a_reader_that_leaves_takes_no_verdict_along(form: tuple[str, ...], tmp_path: Path) -> None:
+    np.save(tmp_path / "y.npy", np.zeros(8, np.float32))
+    np.save(tmp_path / "g.npy", np.ones(8, np.float32))
+    (tmp_path / "k.py").write_text("import pypto\n" + "y = pypto.cast(x, pypto.DT_INT8)\n" * 9)
+    files = str(tmp_path / "y.npy"), "--golden", str(tmp_path / "g.npy")
+    junit = tmp_path / "judge.xml"
+    for words in (
+        ("judge", *files, "--junit", str(junit)),
+        ("diff", str(tmp_path / "y.npy"), str(tmp_path / "g.npy")),
+        ("lint", str(tmp_path / "k.py")),
+    ):
+        reader, writer = os.pipe()
+        os.close(reader)
+        with os.fdopen(writer, "w") as closed:
+            ran = run_process(*words, *form, stdout=closed)
+        assert (ran.returncode, ran.stderr) == (1, ""), words
+    assert "<failure" in junit.read_text()
+
+
 def test_ascii_output_escapes_what_it_lacks(tmp_path: Path) -> None:
     np.save(tmp_path / "größe.npy", np.zeros(8, np.float32))
     words = ("cast", str(tmp_path / "größe.npy"), "--to", "fp16", "--tile", "16")

@@ -50,6 +50,7 @@ def run_lint(
         if output == "text":
             terminal.write(text)
         else:
-            sys.stdout.write(text)
+            with terminal.readers_may_leave():
+                sys.stdout.write(text)
     if findings:
         raise typer.Exit(_FOUND)
