@@ -70,6 +70,11 @@ def array_under_test(value: Any, label: str) -> npt.NDArray[Any]:
     return value.numpy() if isinstance(value, Tensor) else array_of(value, label)
 
 
+def shape_under_test(value: Any) -> list[int]:
+    """The shape that was given: `array_under_test` of a scalar has shape [1]."""
+    return list(map(int, np.shape(value)))
+
+
 def dtype_under_test(array: npt.NDArray[Any], label: str) -> str:
     """The name of the dtype of an array.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
@@ -20,6 +20,7 @@ from pypto_cast.testing.bits import (
     flat_codes,
     native,
     patches_of,
+    shape_under_test,
     writer_of,
 )
 from simulator.numbers import float_environment
@@ -209,13 +210,24 @@ def paired_outputs(
 @float_environment.quiet()
 def _impossible(value: Any, output: OutputCertainty) -> tuple[int, list[Impossible]]:
     array = array_under_test(value, output.name)
-    check_like(array, output, output.shape)
+    check_like(array, output, output.shape, shape_under_test(value))
     where = np.argwhere(~output.contains(native(array)))
     return len(where), list(described(where, array, output, patches_of(value, array)))
 
 
-def check_like(array: npt.NDArray[Any], output: OutputCertainty, shape: Shape) -> None:
+def check_like(
+    array: npt.NDArray[Any],
+    output: OutputCertainty,
+    shape: Shape,
+    given: Sequence[int] | None = None,
+) -> None:
     """Refuse an array of another dtype than an output, or of another shape than asked for.
+
+    Args:
+        array: that is refused or not.
+        output: asks for a dtype.
+        shape: asked for; a scalar does for [1].
+        given: the shape in the message, that of a scalar too; None: the array's.
 
     Raises:
         ImpossibleError: names both.
@@ -225,6 +237,8 @@ def check_like(array: npt.NDArray[Any], output: OutputCertainty, shape: Shape) -
         ("shape", str(list(array.shape)), str(list(shape))),
     ):
         if have != want:
+            if what == "shape" and given is not None:
+                have = str(list(given))
             raise ImpossibleError(f"{output.name}: actual has {what} {have}, bounds have {want}")
 
 

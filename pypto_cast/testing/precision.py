@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from ascend_kernels.routing.value_ranks import is_nan, ranks_of
 from pypto_cast.dtypes.data_types import dtype_of_numpy
-from pypto_cast.testing.bits import array_under_test, dtype_under_test, pieces
+from pypto_cast.testing.bits import array_under_test, dtype_under_test, pieces, shape_under_test
 from pypto_cast.testing.layouts import layout_of
 from simulator.numbers import float_environment
 from simulator.numbers.convert import codes_of, in_numpy
@@ -351,7 +351,8 @@ def accepted(standard: Standard, result: Any, golden: Any, precise: Any = None) 
     truth = theirs
     if precise is not None:
         truth = array_under_test(precise, "precise")
-        _check_shape(ours, truth, "precise")
+        shapes = shape_under_test(result), shape_under_test(precise)
+        _check_shape(ours, truth, "precise", *shapes)
     if standard == "community":
         return _community(ours, truth, COMMUNITY[fmt])
     if standard == "mixed":
@@ -423,14 +424,20 @@ def _pair(result: Any, golden: Any, label: str) -> tuple[npt.NDArray[Any], npt.N
     names = [dtype_under_test(ours, "result"), dtype_under_test(theirs, label)]
     if names[0] != names[1]:
         raise TypeError(f"the result has dtype {names[0]}, the {label} {names[1]}")
-    _check_shape(ours, theirs, label)
+    _check_shape(ours, theirs, label, shape_under_test(result), shape_under_test(golden))
     return ours, theirs
 
 
-def _check_shape(ours: npt.NDArray[Any], theirs: npt.NDArray[Any], label: str) -> None:
+def _check_shape(
+    ours: npt.NDArray[Any],
+    theirs: npt.NDArray[Any],
+    label: str,
+    have: list[int],
+    want: list[int],
+) -> None:
+    """Refuse another shape, by the shapes that were given."""
     if ours.shape == theirs.shape:
         return
-    have, want = list(ours.shape), list(theirs.shape)
     layout = layout_of(ours, theirs.shape, lambda array: equal_share(array, theirs))
     if layout:
         raise ValueError(f"the result has shape {have}, the {label} {want}; it is {layout}")

@@ -280,3 +280,16 @@ def test_bounds_judge_the_golden_too() -> None:
     assert "the golden cannot come from a device" in str(found)
     with pytest.raises(ValueError, match="dtype"):
         judge(x.astype(np.float16), bounds=bounds)
+
+
+def test_a_scalar_is_shown_as_one() -> None:
+    """It does for shape [1], and is not said to have it."""
+    scalar, four = np.array(3, np.float32), np.ones(4, np.float32)
+    assert judge(scalar, np.array([3], np.float32)).passes
+    for arguments, words in (
+        ((scalar, four), r"the result has shape \[\], the golden \[4\]"),
+        ((four, scalar), r"the result has shape \[4\], the golden \[\]"),
+        ((four, four, scalar), r"the result has shape \[4\], the precise \[\]"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            judge(*arguments, standard="2.1:L0")
