@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -116,6 +117,8 @@ OUTPUT_FORMATS: Final[Mapping[str, Callable[[Sequence[Finding]], str]]] = Mappin
 def read_baseline(path: Path) -> Counter[tuple[str, str, str]]:
     """Returns how often each finding of a baseline occurs, by file, code and text of its line.
 
+    A file is known by its whole path: in the folder of the baseline, or else in the working one.
+
     Args:
         path: a file that `--format json` printed.
 
@@ -127,7 +130,7 @@ def read_baseline(path: Path) -> Counter[tuple[str, str, str]]:
     try:
         document: Any = json.loads(content)
         return Counter(
-            (str(each["file"]), str(each["code"]), str(each["text"]))
+            (_whole(str(each["file"]), path.parent), str(each["code"]), str(each["text"]))
             for each in document["findings"]
         )
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -136,12 +139,17 @@ def read_baseline(path: Path) -> Counter[tuple[str, str, str]]:
         ) from None
 
 
+def _whole(file: str, folder: Path) -> str:
+    beside = folder / file
+    return os.path.abspath(beside if beside.is_file() else file)
+
+
 def beyond(findings: Iterable[Finding], baseline: Counter[tuple[str, str, str]]) -> list[Finding]:
     """Returns the findings that a baseline does not have, or does not have as often."""
     left = Counter(baseline)
     new = []
     for each in findings:
-        key = each.file, each.code, each.text
+        key = os.path.abspath(each.file), each.code, each.text
         if left[key] > 0:
             left[key] -= 1
         else:

@@ -23,12 +23,14 @@ class LintSettings:
         exclude: patterns of paths that are left out of folders.
         baseline: a file of findings that are not reported.
         many_elems: elements from which PC201 reports a sum.
+        home: the folder of pyproject.toml: patterns are of paths in it too.
     """
 
     codes: frozenset[str] = frozenset(CHECKS)
     exclude: tuple[str, ...] = ()
     baseline: Path | None = None
     many_elems: int = MANY_ELEMS
+    home: Path | None = None
 
 
 def read_settings(folder: Path) -> LintSettings:
@@ -69,6 +71,7 @@ def _settings(file: Path) -> LintSettings:
         exclude=_texts(file, document, "exclude"),
         baseline=None if baseline is None else file.parent / baseline,
         many_elems=many,
+        home=file.parent,
     )
 
 

@@ -21,7 +21,7 @@ _PYTHON: Final = frozenset({".py", ".pyi"})
 _CPP: Final = frozenset({".cpp", ".cc", ".cxx", ".cce", ".asc", ".h", ".hpp"})
 _MOST_SOURCE_BYTES: Final = 1 << 20
 """A longer source is refused: its syntax tree would take gigabytes."""
-_IGNORE: Final = re.compile(r"(?:#|//)\s*pypto-cast:\s*ignore(?:\[([\w\s,]*)\])?")
+_IGNORE: Final = re.compile(r"(?:#|//)\s*pypto-cast:\s*ignore(?:\[([\w\s,]*)\])?(?![\w\[-])")
 
 
 def lint(paths: Iterable[Path], settings: LintSettings | None = None) -> list[Finding]:
@@ -60,11 +60,17 @@ def _in_folder(folder: Path, settings: LintSettings) -> Iterator[Path]:
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             path = Path(here, name)
-            is_source = path.suffix in _PYTHON | _CPP
-            if is_source and not any(
-                fnmatch.fnmatch(path.as_posix(), pattern) for pattern in settings.exclude
-            ):
+            if path.suffix in _PYTHON | _CPP and not _is_excluded(path, settings):
                 yield path
+
+
+def _is_excluded(path: Path, settings: LintSettings) -> bool:
+    """A pattern matches the path as it was named, or the one from the folder of the settings."""
+    names = [path.as_posix()]
+    whole = path.resolve()
+    if settings.home is not None and settings.home in whole.parents:
+        names.append(whole.relative_to(settings.home).as_posix())
+    return any(fnmatch.fnmatch(name, pattern) for name in names for pattern in settings.exclude)
 
 
 def _of_file(path: Path, settings: LintSettings) -> Iterator[Finding]:
@@ -107,7 +113,7 @@ def _findings(
 def _is_ignored(code: str, use: Use, lines: Sequence[str]) -> bool:
     """A comment in one of the lines of a call names the code, or none and means all."""
     for line in lines[use.span.line - 1 : use.span.last_line]:
-        found = _IGNORE.search(line)
-        if found and (found[1] is None or code in re.split(r"[\s,]+", found[1])):
-            return True
+        for found in _IGNORE.finditer(line):
+            if found[1] is None or code in re.split(r"[\s,]+", found[1]):
+                return True
     return False

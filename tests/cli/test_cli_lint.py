@@ -147,6 +147,11 @@ def test_an_unknown_format(command: Command, folder: Path) -> None:
         ("# pypto-cast: ignore[PC101]", 1),
         ("# pypto-cast: ignore[PC10]", 1),
         ("# pypto-cast: ignore[]", 1),
+        ("# pypto-cast: ignore[PC103", 1),
+        ("# pypto-cast: ignored here", 1),
+        ("# pypto-cast: ignore-next", 1),
+        ("# pypto-cast: ignore[PC101]  # pypto-cast: ignore[PC103]", 0),
+        ("# noqa: E501  # pypto-cast: ignore[PC103]", 0),
     ],
 )
 def test_a_comment_ignores(comment: str, code: int, command: Command, folder: Path) -> None:
@@ -173,6 +178,35 @@ def test_a_baseline_hides_as_many_as_it_has(command: Command, folder: Path) -> N
     (folder / "k.py").write_text(SOURCE + SOURCE)
     ran = command("lint", ".", "--baseline", "base.json")
     assert (ran.code, ran.out[:9]) == (1, "k.py:8:12")
+
+
+def test_a_baseline_is_of_its_files_from_any_folder(
+    command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "sub").mkdir()
+    (folder / "sub" / "k.py").write_text(SOURCE)
+    (folder / "ci").mkdir()
+    found = command("lint", "k.py", "--format", "json").out
+    for base in ("base.json", "ci/base.json"):
+        (folder / base).write_text(found)
+        assert command("lint", "k.py", "--baseline", base).code == 0
+        assert command("lint", folder / "k.py", "--baseline", base).code == 0
+    monkeypatch.chdir(folder / "sub")
+    assert command("lint", "../k.py", "--baseline", "../base.json").code == 0
+    ran = command("lint", "k.py", "--baseline", "../base.json")
+    assert (ran.code, ran.out[:5]) == (1, "k.py:"), "a file of the same name in another folder"
+
+
+def test_patterns_are_of_paths_in_the_folder_of_the_settings(
+    command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "sub" / "build").mkdir(parents=True)
+    (folder / "sub" / "build" / "k.py").write_text(SOURCE)
+    (folder / "pyproject.toml").write_text('[tool.pypto-cast.lint]\nexclude = ["sub/build/*"]\n')
+    assert command("lint", folder / "sub").code == 0
+    monkeypatch.chdir(folder / "sub")
+    assert command("lint", ".").code == 0
+    assert command("lint", "build/k.py").code == 1, "a file that is named is read"
 
 
 @pytest.mark.parametrize(
