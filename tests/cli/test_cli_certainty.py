@@ -242,6 +242,15 @@ def test_the_first_result_that_cannot_be(command: Command, saved: Path, tmp_path
     assert [file["outputs"][0]["impossible"] for file in found.json["files"]] == [1, 0]
 
 
+def test_one_file_against_saved_bounds(command: Command, saved: Path, tmp_path: Path) -> None:
+    bounds, path = load_bounds(saved), tmp_path / "dump.npy"
+    np.save(path, bounds.low["out"])
+    assert command("diff", path, "--bounds", saved).out.count("elements can be") == 1
+    np.save(path, ~bounds.low["out"])
+    assert command("diff", path, "--bounds", saved).code == 1
+    assert command("diff", path).error == "give B, which A is compared with, or --bounds"
+
+
 def test_files_that_the_bounds_do_not_go_with(
     command: Command, saved: Path, tmp_path: Path
 ) -> None:

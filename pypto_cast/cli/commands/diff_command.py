@@ -27,7 +27,10 @@ _PLACES: Final = "model file, directory or array"
 def run_diff(
     context: typer.Context,
     first: Annotated[Path, typer.Argument(metavar="A", help=f"A {_PLACES}.")],
-    second: Annotated[Path, typer.Argument(metavar="B", help="Another one; the kinds may differ.")],
+    second: Annotated[
+        Path | None,
+        typer.Argument(metavar="B", help="Another one; the kinds may differ."),
+    ] = None,
     bounds: Annotated[
         Path | None,
         typer.Option(
@@ -40,13 +43,16 @@ def run_diff(
 ) -> None:
     """Compare the bits of two models or arrays.
 
-    With --bounds, A and B are .npy or .npz, and every element of both has to be one that a device
-    may give.
+    With --bounds, A, and B if it is given, are .npy or .npz, and every element of them has to be
+    one that a device may give.
     """
     if bounds is not None:
         refuse_unread(context, ("chip",), "beside --bounds, which say what is possible")
-        _against_bounds([first, second], bounds, json=json)
+        given = [first] if second is None else [first, second]
+        _against_bounds(given, bounds, json=json)
         return
+    if second is None:
+        raise ValueError("give B, which A is compared with, or --bounds")
     with options(chip=chip):
         found = list(_with_progress(open_checkpoint(first), open_checkpoint(second)))
         terminal.show(differences_report(first, second, found), as_json=json)
