@@ -318,7 +318,9 @@ def _judged(
         name=name,
         elems=array.size,
         comparison=comparison,
-        acceptance=None if golden is None else accepted(standard, value, golden, precise),
+        acceptance=None
+        if golden is None
+        else accepted(standard, value, golden, precise, comparison=comparison),
         impossible=impossible,
         first=first,
         golden_impossible=golden_impossible,

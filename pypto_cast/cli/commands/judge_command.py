@@ -10,7 +10,6 @@ from typing import Annotated, Any, Final, cast, get_args
 
 import numpy as np
 import typer
-from rich.progress import BarColumn, TextColumn
 
 from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError
 from ascend_kernels.schedule.views.row_groups import NotCutError
@@ -38,7 +37,7 @@ from pypto_cast.tensors.array_files import check_apart, check_free, new_file
 from pypto_cast.testing.bits import native
 from pypto_cast.testing.judgement import judge
 from pypto_cast.testing.part_judgement import PartJudge, needed_bytes
-from pypto_cast.testing.precision import STANDARDS, Standard, pieces_observed
+from pypto_cast.testing.precision import STANDARDS, Standard, elems_to_compare, pieces_observed
 from pypto_cast.testing.reproduction import Reproduction, reproduced
 from pypto_cast.testing.row_parts import RowParts
 from pypto_cast.upstream.import_alias import as_pypto
@@ -153,7 +152,7 @@ def run_judge(
     if kernel is None or inputs is None:
         if output:
             raise ValueError("--output names an output of --kernel")
-        with _shown_pieces():
+        with _shown_pieces(elems_to_compare(_arrays(files[0]), asked)):
             judged = judge(files[0], files[1], truth, standard=asked)
     else:
         settings: dict[str, dict[str, Any]] = {
@@ -186,7 +185,9 @@ def run_judge(
             if in_parts is not None:
                 if reproduce is not None:
                     raise ValueError("--reproduce cuts all rows; leave out --memory, or give more")
-                with _shown_pieces():
+                arrays = _arrays(given[0])
+                beside = 0 if given[1] is None else elems_to_compare(arrays, asked)
+                with _shown_pieces(sum(array.size for array in arrays) + beside):
                     parted = in_parts.judged(
                         given[0] or {},
                         given[1],
@@ -258,12 +259,15 @@ def _in_parts(
     return found
 
 
+def _arrays(given: Given | None) -> list[np.ndarray[Any, Any]]:
+    return list(given.values()) if isinstance(given, dict) else [] if given is None else [given]
+
+
 @contextlib.contextmanager
-def _shown_pieces() -> Iterator[None]:
-    """Show the elements that are compared, on a terminal."""
-    columns = (TextColumn("judge"), BarColumn(), TextColumn("{task.completed:,} elements"))
-    with terminal.progress(*columns) as shown:
-        task = shown.add_task("", total=None)
+def _shown_pieces(elems: int) -> Iterator[None]:
+    """Show how many elements of all that are to be compared were."""
+    with terminal.progress() as shown:
+        task = shown.add_task("judging", total=elems)
         with pieces_observed(lambda elems: shown.advance(task, elems)):
             yield
 

@@ -14,7 +14,7 @@ from pypto_cast.cli.dumped_arrays import dumped
 from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.testing import judge, layouts
 from pypto_cast.testing.bits import PIECE_ELEMS, pieces
-from pypto_cast.testing.precision import Standard, pieces_observed
+from pypto_cast.testing.precision import STANDARDS, Standard, elems_to_compare, pieces_observed
 
 TENTH_OF_INPUTS_BYTES = 10**8 * 2 * 4 // 10
 """Of two FP32 dumps of 10^8 elements."""
@@ -93,10 +93,20 @@ def copied(parts: tuple[np.ndarray[Any, Any], ...]) -> list[np.ndarray[Any, Any]
     return [part.copy() for part in parts]
 
 
-def test_every_piece_is_told() -> None:
+@pytest.mark.parametrize("standard", STANDARDS)
+def test_every_piece_is_told(standard: Standard) -> None:
     golden = np.linspace(-4, 4, 1_000_000, dtype=np.float32)
+    precise = golden.astype(np.float64) if standard.startswith("2.1") else None
+    told: list[int] = []
+    with pieces_observed(told.append):
+        judge(golden, golden, precise, standard=standard)
+    assert max(told) <= 1 << 18
+    assert sum(told) == elems_to_compare([golden], standard)
+
+
+def test_every_piece_of_integers_is_told_once() -> None:
+    golden = np.arange(1000, dtype=np.int32)
     told: list[int] = []
     with pieces_observed(told.append):
         judge(golden, golden)
-    assert max(told) <= 1 << 18
-    assert sum(told) % golden.size == 0
+    assert sum(told) == elems_to_compare([golden], "bits") == 1000
