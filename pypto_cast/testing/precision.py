@@ -217,7 +217,10 @@ def elems_to_compare(results: Iterable[npt.NDArray[Any]], standard: Standard) ->
 
 
 def _has_errors(array: npt.NDArray[Any]) -> bool:
-    return isinstance(dtype_of_numpy(array.dtype).number_format, FloatFormat)
+    try:
+        return isinstance(dtype_of_numpy(array.dtype).number_format, FloatFormat)
+    except TypeError:
+        return False  # it is refused where it is judged
 
 
 def compared(result: Any, golden: Any) -> Comparison:

@@ -413,6 +413,31 @@ def test_outputs_in_files_of_their_own(command: Command, files: Path) -> None:
         assert "--output takes one NAME" in ran.err
 
 
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (("--release", "0.2.0"), "--release would change nothing without --kernel"),
+        (("--trust", "ieee"), "--trust would change nothing without --kernel"),
+        (("--memory", "1G"), "--memory would change nothing without --kernel"),
+        (("--pairs",), "--pairs would change nothing without --kernel"),
+        (("--chip", "Ascend910B1"), "--chip would change nothing without --kernel"),
+        (("--precise", "right.npy"), "--precise would change nothing beside --standard bits"),
+    ],
+)
+def test_options_that_would_change_nothing(
+    words: tuple[str, ...], found: str, command: Command, files: Path
+) -> None:
+    given = (f"{files}/{word}" if word.endswith(".npy") else word for word in words)
+    beside = ("--golden", files / "right.npy")
+    assert command("judge", files / "right.npy", *beside, *given).error == found
+
+
+def test_a_standard_has_a_golden(command: Command, files: Path) -> None:
+    words = ("--kernel", f"{files}/k.py::scaled", "--inputs", files / "in.npz")
+    ran = command("judge", files / "right.npy", *words, "--standard", "community")
+    assert (ran.code, "--standard would change nothing without --golden" in ran.err) == (2, True)
+
+
 def test_an_unknown_trust_is_listed(command: Command, tmp_path: Path) -> None:
     np.save(tmp_path / "y.npy", np.zeros((16, 64), np.float16))
     np.savez(tmp_path / "in.npz", x=np.zeros((16, 64), np.float32))

@@ -14,7 +14,14 @@ import typer
 from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError
 from ascend_kernels.schedule.views.row_groups import NotCutError
 from pypto_cast.checkpoints.settings import size_named
-from pypto_cast.cli.app import ChipName, Force, Json, NpuOnCpu, ReplaceInstalled
+from pypto_cast.cli.app import (
+    ChipName,
+    Force,
+    Json,
+    NpuOnCpu,
+    ReplaceInstalled,
+    refuse_unread,
+)
 from pypto_cast.cli.commands.certainty_command import (
     SEPARATOR,
     errors_at_lines,
@@ -44,9 +51,12 @@ from pypto_cast.upstream.import_alias import as_pypto
 from pypto_cast.upstream.npu_requests import npu_requests
 
 _FAILS: Final = 1
+_OF_A_KERNEL: Final = ("release", "trust", "pairs", "memory", "chip")
+"""Options that say how the bounds are made."""
 
 
 def run_judge(
+    context: typer.Context,
     result: Annotated[
         Path, typer.Argument(metavar="RESULT", help="A file or folder of a device's.")
     ],
@@ -122,6 +132,8 @@ def run_judge(
         raise ValueError("--reproduce cuts the inputs of --kernel")
     if html is not None:
         check_pages()
+    if golden is None:
+        refuse_unread(context, ("standard",), "without --golden, which it compares with")
     named = None if dtype is None else dtype_named(dtype)
     extents = None if shape is None else shape_named(shape)
     if names_a_program(result):
@@ -141,10 +153,14 @@ def run_judge(
         if not program.passes:
             raise typer.Exit(_FAILS)
         return
+    if standard == "bits":
+        refuse_unread(context, ("precise",), "beside --standard bits")
     if (kernel is None) != (inputs is None):
         raise ValueError("--kernel and --inputs go together: the bounds are of these inputs")
     if kernel is None and golden is None:
         raise ValueError("give --golden, or --kernel with --inputs, or both")
+    if kernel is None:
+        refuse_unread(context, _OF_A_KERNEL, "without --kernel")
     notes: list[str] = []
     files = [None if path is None else dumped(path, named, extents) for path in (result, golden)]
     truth = None if precise is None else dumped(precise)
