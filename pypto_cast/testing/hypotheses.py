@@ -24,6 +24,7 @@ from pypto_cast.kernel.certainty import Certainty, OutputCertainty
 from pypto_cast.options.context import current, options
 from pypto_cast.options.releases import RELEASE_NAMES
 from pypto_cast.recording.suppositions import Altered, Site, SiteCall, Supposition, supposing
+from pypto_cast.report.text_format import plural
 from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.testing.alternatives import EVERYWHERE, WAYS, place_of
 from pypto_cast.testing.bits import array_under_test, code_in_words, flat_codes, native
@@ -60,11 +61,12 @@ class Explanation:
     def cause(self) -> str:
         """The hypotheses in words; equal ones are named together, the first ones of many."""
         others = len(self.hypotheses) - _NAMED
-        more = (f"{others:,} others",) if others > 0 else ()
+        more = (plural(others, "other"),) if others > 0 else ()
         return " or ".join((*self.hypotheses[:_NAMED], *more))
 
     def __str__(self) -> str:
-        against = f", and contradicts {self.contradicted:,} others" if self.contradicted else ""
+        against = f", and contradicts {plural(self.contradicted, 'other')}"
+        against = against if self.contradicted else ""
         return (
             f"{self.cause} explains {self.explained:,} of {self.of:,} differing elements{against}"
         )

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from pypto_cast.kernel.certainty import Certainty
 from pypto_cast.recording.buffers import UnsetArray
 from pypto_cast.recording.suppositions import supposing
+from pypto_cast.report.text_format import plural
 from simulator.numbers import float_environment
 from tiling.grid import Shape
 
@@ -50,7 +51,7 @@ class Reproduction:
     def __str__(self) -> str:
         part = ", ".join(f"{low}:{high}" for low, high in self.box)
         how = "inputs cut to it" if self.is_cut else "inputs 0 outside it"
-        return f"{self.output}[{part}] still differs in {self.impossible:,} elements, {how}"
+        return f"{self.output}[{part}] still differs in {plural(self.impossible, 'element')}, {how}"
 
     def arrays(self) -> dict[str, Any]:
         """The arrays of a file: given inputs by name, and the result."""

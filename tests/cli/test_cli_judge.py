@@ -284,7 +284,7 @@ def test_the_least_part_that_differs_is_written(command: Command, files: Path) -
     words = ("--kernel", f"{files}/k.py::scaled", "--inputs", files / "in.npz")
     ran = command("judge", files / "wrong.npy", *words, "--reproduce", files / "part.npz")
     assert ran.code == 1
-    assert "y[3:4, 17:18] still differs in 1 elements, inputs 0 outside it" in ran.out
+    assert "y[3:4, 17:18] still differs in 1 element, inputs 0 outside it" in ran.out
     with np.load(files / "part.npz") as held:
         assert np.count_nonzero(held["x"]) == 1
         assert held["result_y"].tolist() == [[-1]]
