@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tiling.grid import Shape
+from tiling.plan import MAX_DIMS
 
 _Array = npt.NDArray[Any]
 _CLEARLY: Final = 0.5
@@ -19,9 +21,15 @@ _MOST_ELEMS: Final = 1 << 22
 
 
 def _transposed(array: _Array, shape: Shape) -> Iterator[tuple[str, _Array]]:
-    for first in range(array.ndim - 1):
-        for second in range(first + 1, array.ndim):
-            yield f"transposed (axes {first} and {second})", np.swapaxes(array, first, second)
+    if array.ndim > MAX_DIMS:
+        return
+    for order in itertools.islice(itertools.permutations(range(array.ndim)), 1, None):
+        moved = [axis for place, axis in enumerate(order) if place != axis]
+        if len(moved) == 2:
+            words = f"axes {min(moved)} and {max(moved)}"
+        else:
+            words = f"its axes in the order {', '.join(map(str, order))}"
+        yield f"transposed ({words})", array.transpose(order)
 
 
 def _padded(array: _Array, shape: Shape) -> Iterator[tuple[str, _Array]]:

@@ -271,6 +271,15 @@ def test_other_layouts_are_named(
         assert words in ran.err
 
 
+def test_an_image_whose_channels_come_last_is_named(command: Command, tmp_path: Path) -> None:
+    x = np.random.default_rng(7).standard_normal((2, 3, 5, 4)).astype(np.float16)
+    np.save(tmp_path / "nchw.npy", x)
+    np.save(tmp_path / "nhwc.npy", x.transpose(0, 2, 3, 1).copy())
+    ran = command("judge", tmp_path / "nhwc.npy", "--golden", tmp_path / "nchw.npy")
+    assert ran.code == 2
+    assert "it is transposed (its axes in the order 0, 3, 1, 2), 100 %" in ran.err
+
+
 def test_a_square_golden_that_is_transposed_is_named(command: Command, tmp_path: Path) -> None:
     x = np.arange(64, dtype=np.float32).reshape(8, 8)
     np.save(tmp_path / "x.npy", x)
