@@ -68,7 +68,7 @@ def _dumped(path: Path, dtype: DataType | None, shape: Shape | None) -> Given:
             return as_dtype(mapped_npy(path), dtype, str(path))
         found = npz_arrays(path)
         return {name: as_dtype(x, dtype, f"{path}: {name}") for name, x in found.items()}
-    named = {name: as_dtype(x, dtype, f"{path}: {name}") for name, x in found.items()}
+    named = {name: _as_named(x, dtype, f"{path}: {name}") for name, x in found.items()}
     return next(iter(named.values())) if len(named) == 1 else named
 
 
@@ -103,6 +103,15 @@ def _read(reader: Reader, tensor: StoredTensor, path: Path, kind: Kind) -> npt.N
     reader.read(tensor, 0, held)
     codes = native_codes(held, found.itemsize, is_swapped=tensor.is_swapped)
     return codes.view(found).reshape(tensor.shape, order="F" if tensor.is_fortran else "C")
+
+
+def _as_named(array: npt.NDArray[Any], dtype: DataType | None, label: str) -> npt.NDArray[Any]:
+    """The array in a dtype, out of a file that names the dtypes that numpy's own cannot."""
+    if dtype is None or array.dtype == numpy_dtype(dtype):
+        return array
+    if array.dtype.kind == "V":
+        raise TypeError(f"{label} holds {array.dtype}, which is not {dtype}")
+    return as_dtype(array, dtype, label)
 
 
 def as_dtype(array: npt.NDArray[Any], dtype: DataType | None, label: str) -> npt.NDArray[Any]:

@@ -50,6 +50,23 @@ def test_bf16_of_safetensors(command: Command, tmp_path: Path) -> None:
             words = ("--golden", tmp_path / f"{other}.npy", "--dtype", "bf16")
             ran = command("judge", tmp_path / result, *words)
             assert (ran.code, ran.err) == (0, "")
+    ran = command("judge", tmp_path / "x.pt", "--golden", tmp_path / "x.safetensors")
+    assert (ran.code, ran.err) == (0, ""), "both say their dtype"
+    ran = command("judge", tmp_path / "x.pt", "--golden", tmp_path / "x.pt", "--dtype", "fp16")
+    assert (ran.code, "which is not DT_FP16" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_narrow_tensors_of_folders(name: str, command: Command, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    narrow = torch.from_numpy(X.copy()).to(getattr(torch, name))
+    for folder, changed in (("device", 1), ("cpu", 0)):
+        (tmp_path / folder).mkdir()
+        other = narrow.clone()
+        other.view(torch.uint8).reshape(-1)[0] ^= changed
+        torch.save(other, tmp_path / folder / "step1.pt")
+    found = command("judge", tmp_path / "device", "--golden", tmp_path / "cpu", "--json").json
+    assert (found["judged"], found["first"]) == (1, "step1.pt")
 
 
 class _Evil:
@@ -324,6 +341,12 @@ def test_the_apis_that_are_operations_here(command: Command, tmp_path: Path) -> 
         "Tensor.__invert__.0.forward": ((n,), ~n),
         "Tensor.__radd__.0.forward": ((n, m), n + m),
     }
+    for number, dtype in enumerate((torch.bfloat16, torch.float16), 1):
+        y = x.to(dtype)
+        calls |= {
+            f"Tensor.mul.{number}.forward": ((y, y), y * y),
+            f"Torch.maximum.{number}.forward": ((y, y), torch.maximum(y, y)),
+        }
     found = command("judge", written_calls(tmp_path, calls), "--json").json
     assert (found["passes"], found["judged"], found["steps"]) == (True, len(calls), [])
 
