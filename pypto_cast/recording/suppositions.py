@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeVar
 
-from pypto_cast.call_sites import Place, caller, silenced
+from pypto_cast.call_sites import Place, caller, muted
 from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.recording.steps import INTERCEPTOR
 
@@ -181,7 +181,8 @@ def supposing(
 ) -> Iterator[Watch]:
     """Take calls otherwise in the body of a `with` statement, besides those around it.
 
-    The kernels in it run for a second time: they warn of nothing, and give intervals alone.
+    The kernels in it run for a second time: they warn of nothing, print nothing,
+    and give intervals alone.
 
     Args:
         suppositions: of which calls, and how.
@@ -198,7 +199,7 @@ def supposing(
     )
     token, hook = _WATCH.set(watch), INTERCEPTOR.set(functools.partial(_watched, watch))
     try:
-        with silenced():
+        with muted():
             yield watch
     finally:
         _WATCH.reset(token)

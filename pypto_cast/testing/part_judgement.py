@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.call_sites import silenced
+from pypto_cast.call_sites import muted
 from pypto_cast.kernel.certainty import Certainty, OutputCertainty
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.recording.steps import CastRecord, OperationRecord
@@ -44,7 +44,7 @@ _OF_CALLS_BYTES: Final = 1 << 19
 
 def needed_bytes(kernel: Kernel, arguments: Sequence[_Array], others: Mapping[str, Any]) -> int:
     """The memory that judging a call at once may need, with hypotheses, beside its arguments."""
-    with silenced():
+    with muted():
         steps = kernel.program(*arguments, **others).steps
     elems = (
         math.prod(x.program.plan.shape) if isinstance(x, CastRecord) else x.result_elems
@@ -168,7 +168,7 @@ class PartJudge:
         failing: dict[bool, tuple[int, int]] = {}
         for first, last in self._runs:
             part = self._parts.part(first, last)
-            with silenced():
+            with muted():
                 bounds = part.bounds()
             for is_golden, arrays in ((False, results), (True, goldens)):
                 if arrays is not None and self._add(tallies, part, bounds, arrays, is_golden):
@@ -255,7 +255,7 @@ class PartJudge:
         first, last = groups
         for begin, end in self._ranges(first, last, (last - first) // _HYPOTHESES):
             part = self._parts.part(begin, end)
-            with silenced():
+            with muted():
                 bounds = part.bounds()
             for name, array in arrays.items():
                 if not bounds[name].contains(native(array[slice(*part.rows)])).all():

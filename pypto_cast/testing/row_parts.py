@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy.typing as npt
 
 from ascend_kernels.schedule.views.row_groups import NotCutError, RowGroup, Rows, RowTasks
-from pypto_cast.call_sites import silenced
+from pypto_cast.call_sites import muted
 from pypto_cast.kernel.certainty import Certainty
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.tensors.arguments import TensorAnnotation
@@ -117,13 +117,15 @@ class RowParts:
         reason = "a call of some of its rows has other tasks"
         try:
             found = self._tasks_of(part.kernel, part.arguments).work()
-        except (TypeError, ValueError, RuntimeError, IndexError) as error:
+        except MemoryError:
+            raise
+        except Exception as error:  # the kernel's own too, as of an assertion about its shapes
             raise NotCutError(f"{reason}: {error}") from error
         if found != self._tasks.work(groups, part.rows[0]):
             raise NotCutError(reason)
 
     def _tasks_of(self, kernel: Kernel, arguments: tuple[_Array, ...]) -> RowTasks:
-        with silenced():
+        with muted():
             schedule = kernel.schedule(*arguments, **self._others)
         shapes = {
             name: array.shape

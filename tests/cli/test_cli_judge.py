@@ -357,6 +357,37 @@ def run_script(path: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+ASSERTS = """
+import pypto_cast as pypto
+
+N = pypto.frontend.dynamic("N")
+T = pypto.Tensor[[N, 16], pypto.DT_FP32]
+
+@pypto.frontend.jit
+def asserts(x: T, y: T):
+    pypto.set_vec_tile_shapes(8, 16)
+    assert x.shape[0] == 32
+    print("rows", x[0:1, 0:2])
+    y[:] = x * 2.0
+"""
+
+
+def test_a_kernel_that_prints_and_asserts(command: Command, tmp_path: Path) -> None:
+    """Its prints are not those of the command, and hypotheses print nothing."""
+    (tmp_path / "k.py").write_text(ASSERTS)
+    x = np.random.default_rng(7).standard_normal((32, 16)).astype(np.float32)
+    np.savez(tmp_path / "in.npz", x=x)
+    np.save(tmp_path / "y.npy", x * np.float32(3))
+    words = ("--kernel", f"{tmp_path}/k.py::asserts", "--inputs", tmp_path / "in.npz")
+    part = ("--reproduce", tmp_path / "part.npz", "--json")
+    ran = command("judge", tmp_path / "y.npy", *words, *part)
+    assert ran.code == 1
+    assert ran.json["outputs"][0]["impossible"] == np.count_nonzero(x)
+    assert 0 < ran.err.count("rows") <= 4, "of the runs that give the bounds"
+    with np.load(tmp_path / "part.npz") as held:
+        assert np.count_nonzero(held["x"]) == 1
+
+
 def test_nothing_to_reproduce(command: Command, files: Path) -> None:
     words = ("--kernel", f"{files}/k.py::scaled", "--inputs", files / "in.npz")
     ran = command("judge", files / "right.npy", *words, "--reproduce", files / "part.npz")
