@@ -331,6 +331,21 @@ def test_the_way_goes_on_through_a_product_of_matrices() -> None:
 
 
 @pypto.jit
+def product(a: SQUARE, b: SQUARE, y: pypto.Tensor[[16, 16], pypto.DT_FP32]) -> None:
+    pypto.set_cube_tile_shapes([16, 16], [16, 16], [16, 16])
+    y[:] = pypto.matmul(a, b, pypto.DT_FP32, b_trans=True)
+
+
+def test_the_way_of_a_product_that_is_an_output() -> None:
+    rng = np.random.default_rng(3)
+    a, b = (rng.standard_normal((16, 16)).astype(np.float16) for _ in "ab")
+    trace = pypto.trace_values(product, a, b, np.zeros((16, 16), np.float32), element=("y", 5, 9))
+    (step,) = trace.steps
+    assert (step.operation, step.result.box) == ("matmul", (5, 9))
+    assert [each.box for each in step.operands] == [(5, None), (9, None)]
+
+
+@pypto.jit
 def moved(x: TWICE, y: TWICE) -> None:
     pypto.set_vec_tile_shapes(8, 8)
     halves = pypto.tensor([8, 8], pypto.DT_FP32)
