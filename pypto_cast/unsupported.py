@@ -50,7 +50,7 @@ def _refusal(text: str) -> Callable[..., NoReturn]:
 
 
 class UpstreamRefusalWarning(UserWarning):
-    """Code that runs here and that upstream refuses."""
+    """Code that runs here and that upstream refuses, or that writes elsewhere there."""
 
 
 class DynamicOperandWarning(UpstreamRefusalWarning):

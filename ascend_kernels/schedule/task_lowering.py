@@ -32,12 +32,19 @@ from simulator.machine.isa import HardEvent, Pipe, PipeBarrier, SetFlag, WaitFla
 from simulator.machine.memory import UB, SimulatorFault, UbRange
 from simulator.machine.tasks import TileInstruction, TileTask
 from simulator.machine.tile_core import taken_otherwise
-from simulator.machine.tile_opcodes import NO_FORMAT, NO_ROW, NUMBERED, TILE_OPCODES, TileWork
+from simulator.machine.tile_opcodes import (
+    NO_FORMAT,
+    NO_ROW,
+    NUMBERED,
+    TILE_OPCODES,
+    UNBOUND,
+    TileWork,
+)
 from simulator.machine.tile_steps import TileBox, TileStep
 from simulator.numbers.convert import Conversion
 from simulator.numbers.formats import Format
 
-_ALIASES: Final = {each.name for each in TILE_OPCODES.values() if each.work is TileWork.ALIAS}
+_UNBOUND: Final = {each.name for each in TILE_OPCODES.values() if each.work in UNBOUND}
 MAX_TASKS: Final = 1 << 15
 """Of one run of a kernel, and rounds of its loops: more take hours and gigabytes."""
 MAX_TEMPORARY_BYTES: Final = 1 << 28
@@ -410,7 +417,7 @@ class Lowering:
                     program.append(lowered(operation))
             except UnknownNumberError as error:
                 raise NotExecutedError(f"{place}{operation.at}: {error}") from None
-        for index, reason in taken_otherwise(program) if _ALIASES & opcodes else ():
+        for index, reason in taken_otherwise(program) if _UNBOUND & opcodes else ():
             raise SimulatorFault(f"task {number} ({leaf.name}), {where(index)}: {reason}")
 
         return TileTask(

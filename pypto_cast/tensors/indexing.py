@@ -180,6 +180,24 @@ def box_of(key: object, shape: Shape) -> Box:
     )
 
 
+def outside(key: object, shape: Shape) -> str:
+    """The place to which upstream assigns where it is not that of the key; "" where it is.
+
+    A slice without a start is assembled at its end less the length: `x[:32] = part` of 64 rows at
+    -32, in memory before the tensor (python/pypto/tensor.py:506 of r0.2.0, :529 of 883e7dfb0).
+    """
+    entries = _filled(key if isinstance(key, tuple) else (key,), len(shape))
+    for axis, (entry, size) in enumerate(zip(entries, shape, strict=True)):
+        if isinstance(entry, slice) and entry.start is None and entry.stop is not None:
+            stop = _recorded([_position(entry.stop, size)])[0]
+            if stop != size:
+                return (
+                    f"[:{stop}] of axis {axis} is assigned to: upstream puts it at {stop} - {size} "
+                    f"= {stop - size}, before the tensor begins; write [0:{stop}]"
+                )
+    return ""
+
+
 def ints(name: str, entries: object, count: int) -> Shape:
     """A list of ints, one for each dimension.
 

@@ -461,6 +461,9 @@ class Tensor(Storage, Operators):
             self.scatter_(key.start, key.stop, value)
         else:
             box = indexing.box_of(key, self._shape)
+            if misplaced := indexing.outside(key, self._shape):
+                recording.refuse_plan("assignment", misplaced)
+                tolerate(f"{self._label()}{misplaced}", strict=current().strict)
             whole = _of_iterations(box.extent)
             box = box if whole is box.extent else replace(box, extent=whole)
             is_number = len(box.dropped) == self.dim and not isinstance(value, Tensor)

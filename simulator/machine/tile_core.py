@@ -28,7 +28,7 @@ from simulator.machine.memory import (
     UbRange,
     VectorMemory,
 )
-from simulator.machine.tile_opcodes import REDUCTIONS, TileOpcode, TileWork
+from simulator.machine.tile_opcodes import REDUCTIONS, UNBOUND, TileOpcode, TileWork
 from simulator.machine.tile_steps import TileBox, TileStep, step_values
 from tiling.chips import Chip
 from tiling.grid import Shape
@@ -299,21 +299,23 @@ def _check_alias(step: TileStep) -> None:
 
 
 def taken_otherwise(program: Sequence[object]) -> Iterator[tuple[int, str]]:
-    """Steps that give another view of a tile, of which all readers take other extents.
+    """Steps with a result of any extents, of which all readers take other extents.
 
-    Nothing moves, so the elements beyond, which its source may hold, show in no result. Each is
-    given by its place among the instructions, with the reason, the last first.
+    As a view of a tile, whose source may hold the elements beyond, and a tile that is filled; these
+    elements show in no result. Each is given by its place among the instructions, with the reason,
+    the last first.
     """
     taken: dict[object, set[Shape]] = {}
     for place, step in reversed([*enumerate(program)]):
         if not isinstance(step, TileStep):
             continue
         for tile in step.outputs:
-            if step.opcode.work is not TileWork.ALIAS:
-                taken.pop(_place(tile), None)
-            elif (found := taken.get(_place(tile))) and tile.shape not in found:
+            found = taken.get(_place(tile), set())
+            if step.opcode.work in UNBOUND and found and tile.shape not in found:
                 others = " and ".join(str(list(shape)) for shape in sorted(found))
                 yield place, f"gives {list(tile.shape)}, and what reads it takes {others}"
+            if step.opcode.work is not TileWork.ALIAS:
+                taken.pop(_place(tile), None)
         for tile in step.inputs:
             taken.setdefault(_place(tile), set()).add(tile.shape)
 

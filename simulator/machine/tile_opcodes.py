@@ -50,6 +50,8 @@ class TileWork(enum.Enum):
 REDUCTIONS: Final = frozenset((TileWork.REDUCE, TileWork.REDUCE_LINES))
 NUMBERED: Final = frozenset((TileWork.TRIANGLE, TileWork.SPACED))
 """Works with a number that follows from the place of the tile."""
+UNBOUND: Final = frozenset((TileWork.ALIAS, TileWork.FILL, TileWork.SPACED))
+"""Works with a result of any extents, whatever their operands hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,11 +35,20 @@ def test_damages_are_found(name: str, every: int, tmp_path: Path) -> None:
         assert found["reload dropped", "guard"] == len(by_kind["reload dropped"]) > 0
 
 
-@pytest.mark.parametrize("name", ["reshape_shared", "transposed_ragged"])
-def test_view_of_more_than_its_readers_take_is_refused(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "opcode"),
+    [("reshape_shared", "VIEW"), ("transposed_ragged", "VIEW"), ("spaced", "RANGE")],
+)
+def test_tile_of_more_than_its_readers_take_is_refused(
+    name: str, opcode: str, tmp_path: Path
+) -> None:
     schedule = pypto.read_schedule(unpacked(name, tmp_path))
     arrays = arrays_of(schedule)
-    grown = [x for x in damages(schedule) if x.kind == "valid shape grown" and " VIEW," in x.place]
+    grown = [
+        each
+        for each in damages(schedule)
+        if each.kind == "valid shape grown" and f" {opcode}," in each.place
+    ]
 
     told = []
     for damage in grown:
@@ -47,7 +56,7 @@ def test_view_of_more_than_its_readers_take_is_refused(name: str, tmp_path: Path
             damage.schedule.times_written(*(each.copy() for each in arrays))
         told.append(str(fault.value))
 
-    assert any("VIEW" in each and ", and what reads it takes [" in each for each in told)
+    assert any(opcode in each and ", and what reads it takes [" in each for each in told)
 
 
 def test_the_command_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ from support.programs.planned_calls import arrays
 
 import pypto_cast as pypto
 from ascend_kernels.schedule.planner import kernel_plan
+from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError
 from ascend_kernels.schedule.schedule import Schedule
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.recording.steps import origin_of
@@ -228,15 +229,23 @@ def test_a_zero_of_another_sign_makes_another_schedule() -> None:
 
 
 @pypto.frontend.jit
-def reshaped_argument(x: Matrix, y: Matrix, z: Floats96) -> None:
+def reshaped_twice(x: Matrix, y: Floats96, z: Floats96) -> None:
     pypto.set_vec_tile_shapes(16, 256)
+    y[:] = pypto.reshape(x, [96, 512])
     z[:] = pypto.reshape(x, [96, 512])
-    y[:] = pypto.exp(x)
 
 
 @pypto.frontend.jit
 def only_reshaped(x: Matrix, z: Floats96) -> None:
+    pypto.set_vec_tile_shapes(16, 256)
     z[:] = pypto.reshape(x, [96, 512])
+
+
+@pypto.frontend.jit
+def before_its_start(x: Matrix, y: Matrix) -> None:
+    pypto.set_vec_tile_shapes(16, 256)
+    y[:32] = pypto.exp(x[:32, :])
+    y[32:] = pypto.exp(x[32:, :])
 
 
 @pypto.frontend.jit
@@ -334,8 +343,8 @@ def around(x: Matrix, y: Matrix) -> None:
 
 UNPLANNED: Mapping[Kernel, str] = {
     around: r"scaled at .*:\d+ in around: a kernel inside another is not planned",
-    reshaped_argument: r"RESHAPE at .*:\d+: gives z, which no task writes",
-    only_reshaped: r"RESHAPE at .*:\d+: gives z, which no task writes",
+    reshaped_twice: r"RESHAPE at .*:\d+ and RESHAPE at .*:\d+: two copied to outputs",
+    before_its_start: r"assignment at .*:\d+ in before_its_start: \[:32\] of axis 0 is assigned to",
     moved_twice: r"assignment at .*:\d+ in moved_twice: the value is y already",
     overlapping: r"assemble at .*:\d+ in overlapping: writes what another part of y holds",
     whole_after_part: r"assignment at .*:\d+ in whole_after_part: y has parts written before",
@@ -367,6 +376,20 @@ def test_such_a_kernel_runs_as_before(kernel: Kernel, executed: list[Schedule]) 
     assert not executed
     for one, other in zip(expected, found, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_an_output_that_no_task_writes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As without the copy of an argument that is given back in another shape."""
+    given = [pypto.tensor(shape, pypto.DT_FP32) for shape in ([64, 768], [96, 512])]
+    kernel_plan.forget_plans()
+    assert only_reshaped.schedule(*given).bodies[0].task_count == 12
+    kernel_plan.forget_plans()
+    monkeypatch.setattr(
+        "ascend_kernels.schedule.planner.tiled_kernel.copy_reshaped", lambda graph: graph
+    )
+    with pytest.raises(PlanError, match=r"RESHAPE at .*:\d+: gives z, which no task writes"):
+        only_reshaped.schedule(*given)
 
 
 Count = pypto.Tensor[[1], pypto.DT_INT32]

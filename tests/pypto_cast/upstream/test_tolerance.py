@@ -512,3 +512,32 @@ def test_numbers_out_of_range(group: str, name: str, wrong: Any, right: Any, tex
     if group != "runtime_options":
         with pypto.options():
             refuses(text, lambda: getattr(pypto, f"set_{group}")(**{name: wrong}))
+
+
+@pytest.mark.parametrize(
+    ("key", "outside"),
+    [
+        (np.s_[:8], r"\[:8\] of axis 0 is assigned to: upstream puts it at 8 - 16 = -8"),
+        (np.s_[:-8], r"\[:8\] of axis 0 .* 8 - 16 = -8, before the tensor begins; write \[0:8\]"),
+        (np.s_[8:, :24], r"\[:24\] of axis 1 .* 24 - 32 = -8"),
+        (np.s_[..., :24], r"\[:24\] of axis 1 "),
+        *((each, "") for each in (np.s_[0:8], np.s_[8:], np.s_[:16], np.s_[-8:, 0:24], np.s_[3])),
+    ],
+)
+def test_a_slice_without_a_start_is_assigned_to_elsewhere_upstream(key: Any, outside: str) -> None:
+    """Without a start, offset = stop - length (python/pypto/tensor.py:506 of r0.2.0)."""
+
+    @pypto.frontend.jit
+    def kernel(x: FIXED, c: FIXED) -> None:
+        c[key] = x[key]
+
+    x, c = (np.full((16, 32), each, np.float32) for each in (2, 1))
+    expected = c.copy()
+    expected[key] = x[key]
+    if outside:
+        refuses(outside, lambda: kernel(x, c))
+    else:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UpstreamRefusalWarning)
+            kernel(x, c)
+    np.testing.assert_array_equal(c, expected)
