@@ -163,7 +163,7 @@ def _watched(
 
 
 def _taken(alternatives: Sequence[Alternative], call: SiteCall) -> Any:
-    """The result by alternatives: what the first takes for the operation is the others' result."""
+    """The result by alternatives: the operation that the first one calls gives the others' result."""
     if not alternatives:
         return call.plainly()
     first, *others = alternatives

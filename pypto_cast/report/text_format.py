@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # "interrupted" is said while numpy is half imported too
 
 
 def drop_output() -> None:
-    """Drop all that is printed from now on, also what is flushed when the interpreter ends."""
+    """Drop all text printed from now on, and the rest that the interpreter flushes at its end."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

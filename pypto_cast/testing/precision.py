@@ -207,7 +207,7 @@ def tell_observer(elems: int) -> None:
 _PASSES: Final[Mapping[Standard, int]] = MappingProxyType(
     {"bits": 0, "community": 1, "mixed": 1, "2.1:L0": 2, "2.1:L1": 2, "2.1:L2": 2}
 )
-"""How often a standard reads all elements, beside `compared`."""
+"""Passes of a standard over all elements, beside those of `compared`."""
 
 
 def elems_to_compare(results: Iterable[npt.NDArray[Any]], standard: Standard) -> int:
