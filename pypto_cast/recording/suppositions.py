@@ -163,7 +163,7 @@ def _watched(
 
 
 def _taken(alternatives: Sequence[Alternative], call: SiteCall) -> Any:
-    """The result by alternatives: the operation that the first one calls gives the others' result."""
+    """The result by alternatives: the operation that one calls gives the result of the others."""
     if not alternatives:
         return call.plainly()
     first, *others = alternatives
