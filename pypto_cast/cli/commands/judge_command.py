@@ -15,7 +15,15 @@ from rich.progress import BarColumn, TextColumn
 from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError
 from ascend_kernels.schedule.views.row_groups import NotCutError
 from pypto_cast.checkpoints.settings import size_named
-from pypto_cast.cli.app import ChipName, Force, Json, NpuOnCpu, ReplaceInstalled
+from pypto_cast.cli.app import (
+    ChipName,
+    Force,
+    Json,
+    NpuOnCpu,
+    Readings,
+    ReplaceInstalled,
+    readings_named,
+)
 from pypto_cast.cli.commands.certainty_command import (
     SEPARATOR,
     errors_at_lines,
@@ -104,6 +112,7 @@ def run_judge(
     ] = None,
     force: Force = False,
     chip: ChipName = None,
+    reading: Readings = None,
     npu_on_cpu: NpuOnCpu = False,
     replace_installed: ReplaceInstalled = False,
     json: Json = False,
@@ -129,6 +138,7 @@ def run_judge(
         of_one = {
             **{"--precise": precise, "--kernel": kernel, "--inputs": inputs, "--output": output},
             **{"--release": release, "--trust": trust, "--pairs": pairs, "--memory": memory},
+            **{"--chip": chip, "--reading": reading},
         }
         if given_too := [name for name, value in of_one.items() if value]:
             raise ValueError(f"{result} holds many dumps, and {given_too[0]} is of one")
@@ -160,7 +170,10 @@ def run_judge(
             "as_pypto": {"replace_installed": replace_installed},
             "npu_requests": {"on_cpu": npu_on_cpu},
             # Whether these are known is for the options to say, which list them.
-            "options": {"release": release, "chip": chip, "trust": trust},
+            "options": {
+                **{"release": release, "chip": chip, "trust": trust},
+                "readings": readings_named(reading),
+            },
         }
         with (
             as_pypto(**settings["as_pypto"]),
