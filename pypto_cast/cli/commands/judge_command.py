@@ -19,14 +19,10 @@ from pypto_cast.cli.app import (
     Force,
     Json,
     NpuOnCpu,
-<<<<<<< HEAD
-    ReplaceInstalled,
-    refuse_unread,
-=======
     Readings,
     ReplaceInstalled,
     readings_named,
->>>>>>> h38
+    refuse_unread,
 )
 from pypto_cast.cli.commands.certainty_command import (
     SEPARATOR,
@@ -57,7 +53,7 @@ from pypto_cast.upstream.import_alias import as_pypto
 from pypto_cast.upstream.npu_requests import npu_requests
 
 _FAILS: Final = 1
-_OF_A_KERNEL: Final = ("release", "trust", "pairs", "memory", "chip")
+_OF_A_KERNEL: Final = ("release", "trust", "pairs", "memory", "chip", "reading")
 """Options that say how the bounds are made."""
 
 
