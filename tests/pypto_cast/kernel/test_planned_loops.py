@@ -5,6 +5,7 @@ A body is recorded once a path; tasks then do what each iteration does.
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 import warnings
 from collections.abc import Iterator, Mapping
@@ -443,3 +444,32 @@ def test_such_a_loop_runs_as_before(
         kernel(x, y)
     np.testing.assert_array_equal(y, expected)
     assert not executed
+
+
+@pytest.mark.parametrize(
+    ("end", "misplaced"),
+    [
+        ("y.shape[0]", ""),
+        ("x.shape[0]", r"\[:extent\(x, 0\)\] of axis 0 .* puts it at that less extent\(y, 0\)"),
+        ("(i + 3) * 32", r"\[:mul\(add\(idx, 3\), 32\)\] of axis 0 .* less extent\(y, 0\)"),
+    ],
+)
+def test_a_slice_without_a_start_is_planned_where_it_ends_with_its_tensor(
+    end: str, misplaced: str, executed: list[Schedule]
+) -> None:
+    """Upstream puts it at its end less the length (python/pypto/tensor.py:506 of r0.2.0)."""
+    whole = "    y[:{}] = pypto.exp(pypto.view(x, [96, 64], [0, 0]))"
+    kernel = of_lines("for i in pypto.loop(x.shape[0] // 96):", whole.format(end))
+    (x,), (y, expected) = arrays((96, 64)), np.full((2, 96, 64), 7, np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pypto.UpstreamRefusalWarning)
+        kernel(x, expected, NO_NUMBERS)
+        with (
+            pypto.options(fidelity="instructions"),
+            pytest.warns(pypto.UnplannedKernelWarning, match=f"assignment at .*: {misplaced}")
+            if misplaced
+            else contextlib.nullcontext(),
+        ):
+            kernel(x, y, NO_NUMBERS)
+    np.testing.assert_array_equal(y, expected)
+    assert bool(executed) is not bool(misplaced)
