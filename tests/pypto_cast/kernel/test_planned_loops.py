@@ -18,6 +18,7 @@ from support.programs.planned_calls import arrays
 import pypto_cast as pypto
 from ascend_kernels.schedule.parts import Barrier, Loop
 from ascend_kernels.schedule.schedule import Schedule
+from ascend_kernels.schedule.views.schedule_differences import differences
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.recording.plan_tape import LoopOpened, PlanTape
 
@@ -473,3 +474,23 @@ def test_a_slice_without_a_start_is_planned_where_it_ends_with_its_tensor(
             kernel(x, y, NO_NUMBERS)
     np.testing.assert_array_equal(y, expected)
     assert bool(executed) is not bool(misplaced)
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        ("{}.reshape([32, 64]) * 2.0", "{} * 2.0"),
+        ("pypto.exp({}).reshape([32, 64]) * 2.0", "pypto.exp({}) * 2.0"),
+        ("(pypto.exp({}) * 2.0).reshape([-1, 64])", "pypto.exp({}) * 2.0"),
+        ("{0}.reshape([32, 64]) + {0}.reshape([-1, 64])", "{0} + {0}"),
+    ],
+)
+def test_a_reshape_to_the_shape_that_is_there_plans_nothing(value: str, plain: str) -> None:
+    """Upstream returns the operand (interface/operation/operation_impl.cpp:1294 of r0.2.0)."""
+    schedules = []
+    for each in (value, plain):
+        result = each.format("pypto.view(x, [32, 64], [i * 32, 0])")
+        kernel = of_lines(EACH, f"    pypto.assemble({result}, [i * 32, 0], y)")
+        given = (pypto.tensor([96, 64], pypto.DT_FP32) for _ in range(2))
+        schedules.append(kernel.schedule(*given, NO_NUMBERS))
+    assert differences(*schedules) == ()
