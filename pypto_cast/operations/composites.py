@@ -52,6 +52,7 @@ from pypto_cast.operations.scalar_operands import Constant
 from pypto_cast.operations.truth_and_bits import eq
 from pypto_cast.options.releases import RELEASE_NAMES
 from pypto_cast.recording import recording
+from pypto_cast.tensors.operators import Precision
 from pypto_cast.tensors.tensor import Tensor
 from simulator.arithmetic import Enclosure
 from simulator.arithmetic.operation import Array
@@ -256,7 +257,7 @@ def log1p(input: Tensor) -> Tensor:
 
 
 @_float(opcodes={"T": "LN"}, composed_by=RELEASE_NAMES, example="pypto.log(pypto.abs(y))")
-def log(input: Tensor, precision_type: object = None) -> Tensor:
+def log(input: Tensor, precision_type: Precision = None) -> Tensor:
     """The natural logarithm; `precision_type` changes no bit on A2/A3."""
     return in_fp32(check_operand("log", input), lambda x: elementwise("log", x))
 
@@ -279,7 +280,7 @@ def _log_of_base(name: str, input: object, base: float) -> Tensor:
 
 
 @_other_log(is_method=True)
-def log2(input: Tensor, precision_type: object = None) -> Tensor:
+def log2(input: Tensor, precision_type: Precision = None) -> Tensor:
     """The logarithm to base 2: the natural one divided by the FP32 number next to that of 2.
 
     `precision_type` changes no bit on A2/A3.
@@ -288,7 +289,7 @@ def log2(input: Tensor, precision_type: object = None) -> Tensor:
 
 
 @_other_log(is_method=True)
-def log10(input: Tensor, precision_type: object = None) -> Tensor:
+def log10(input: Tensor, precision_type: Precision = None) -> Tensor:
     """The logarithm to base 10: the natural one divided by the FP32 number next to that of 10.
 
     `precision_type` changes no bit on A2/A3.
@@ -297,7 +298,7 @@ def log10(input: Tensor, precision_type: object = None) -> Tensor:
 
 
 @_float(parts=("sqrt", "div"), composed_by=RELEASE_NAMES, example="pypto.rsqrt(pypto.abs(y))")
-def rsqrt(input: Tensor, precision_type: object = None) -> Tensor:
+def rsqrt(input: Tensor, precision_type: Precision = None) -> Tensor:
     """1 divided by the square root, both in FP32; `precision_type` changes no bit on A2/A3."""
 
     def compute(x: Tensor) -> Tensor:
