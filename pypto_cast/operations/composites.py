@@ -48,7 +48,7 @@ from pypto_cast.operations.operation_rows import (
     everywhere,
 )
 from pypto_cast.operations.reduction_functions import amax, sum
-from pypto_cast.operations.scalar_operands import Constant
+from pypto_cast.operations.scalar_operands import Constant, flag, whole_number
 from pypto_cast.operations.truth_and_bits import eq
 from pypto_cast.options.releases import RELEASE_NAMES
 from pypto_cast.recording import recording
@@ -412,6 +412,9 @@ def var(
     x = check_operand("var", input)
     if not isinstance(dim, int | list | tuple | None):
         raise TypeError(f"var: dim must be an int, several or None, not {dim!r}")
+    if isinstance(correction, str | Tensor | np.ndarray) or not hasattr(correction, "__float__"):
+        raise TypeError(f"var takes a number as correction, not {correction!r}")
+    stays = flag("var", "keepdim", keepdim)
     given = [dim] if isinstance(dim, int) else list(dim or range(x.dim))
     axes = sorted(axis_of("var", each, x.dim) for each in given)
     if len(set(axes)) < len(axes):
@@ -434,7 +437,7 @@ def var(
             centre = expand_clone(centre, shape)
         apart = sub(wide, centre)
         result = mean(mul(apart, apart), max(0.0, count - float(correction)))
-        if keepdim:
+        if stays:
             return result
         kept = [k for k in range(x.dim) if k not in axes]
         shape = [int(result.shape[k]) for k in kept]
@@ -491,15 +494,16 @@ def tril(input: Tensor, diagonal: int = 0) -> Tensor:
 
 def _triangle(name: str, input: object, diagonal: object, cut: Callable[..., Array]) -> Tensor:
     x = check_operand(name, input)
-    if isinstance(diagonal, bool) or not hasattr(diagonal, "__index__"):
-        raise TypeError(f"{name} takes an int as diagonal, not {diagonal!r}")
+    first = whole_number(name, "diagonal", diagonal)
+    if first.bit_length() > 63:
+        raise OverflowError(f"{name}: diagonal {first} is beyond INT64, as which upstream takes it")
     shape = tuple(map(int, x.shape))
     if len(shape) < 2:
         raise ShapeError(f"{name} takes tensors of two axes or more; got {list(shape)}")
     if x.dtype in _UNSIGNED:  # no multiplication has them
-        return moved(x, shape, tuple(x.valid_shape), lambda array: cut(array, int(diagonal)))
+        return moved(x, shape, tuple(x.valid_shape), lambda array: cut(array, first))
     wide = cast(x, DataType.DT_FP16) if x.dtype is DataType.DT_INT8 else x
-    product = triangular(name, wide, operator.index(diagonal))
+    product = triangular(name, wide, first)
     if wide is x:
         return product
     return cast(product, x.dtype, CastMode.CAST_TRUNC, SaturationMode.ON)
