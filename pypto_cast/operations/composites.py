@@ -48,7 +48,7 @@ from pypto_cast.operations.operation_rows import (
     everywhere,
 )
 from pypto_cast.operations.reduction_functions import amax, sum
-from pypto_cast.operations.scalar_operands import Constant, flag, whole_number
+from pypto_cast.operations.scalar_operands import Constant, flag, real_number, whole_number
 from pypto_cast.operations.truth_and_bits import eq
 from pypto_cast.options.releases import RELEASE_NAMES
 from pypto_cast.recording import recording
@@ -354,7 +354,7 @@ def rms_norm(input: Tensor, gamma: Tensor | None = None, epsilon: float = 1e-6) 
         ShapeError: a gamma that has not one element for each of the last dimension.
     """
     x = check_operand("rms_norm", input)
-    columns = int(x.shape[-1])
+    columns, added = int(x.shape[-1]), real_number("rms_norm", "epsilon", epsilon)
     if gamma is not None and math.prod(check_operand("rms_norm", gamma).shape) != columns:
         raise ShapeError(
             f"rms_norm: gamma has shape {gamma.shape}; the last dimension of {x.shape} needs "
@@ -363,7 +363,7 @@ def rms_norm(input: Tensor, gamma: Tensor | None = None, epsilon: float = 1e-6) 
 
     def compute(wide: Tensor) -> Tensor:
         squares = sum(mul(mul(wide, wide), 1.0 / columns), -1, True)
-        root = sqrt(add(squares, float(epsilon)))
+        root = sqrt(add(squares, added))
         result = div(mul(wide, _ones(root)), root)
         if gamma is None:
             return result
@@ -412,8 +412,7 @@ def var(
     x = check_operand("var", input)
     if not isinstance(dim, int | list | tuple | None):
         raise TypeError(f"var: dim must be an int, several or None, not {dim!r}")
-    if isinstance(correction, str | Tensor | np.ndarray) or not hasattr(correction, "__float__"):
-        raise TypeError(f"var takes a number as correction, not {correction!r}")
+    taken_off = real_number("var", "correction", correction)
     stays = flag("var", "keepdim", keepdim)
     given = [dim] if isinstance(dim, int) else list(dim or range(x.dim))
     axes = sorted(axis_of("var", each, x.dim) for each in given)
@@ -436,7 +435,7 @@ def var(
             shape[axis] = int(wide.shape[axis])
             centre = expand_clone(centre, shape)
         apart = sub(wide, centre)
-        result = mean(mul(apart, apart), max(0.0, count - float(correction)))
+        result = mean(mul(apart, apart), max(0.0, count - taken_off))
         if stays:
             return result
         kept = [k for k in range(x.dim) if k not in axes]

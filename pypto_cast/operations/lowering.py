@@ -387,9 +387,7 @@ def check_tensor(
         name, x.dtype, _takes, name, x.dtype, listed_dtypes, x.dim
     )
     if not is_there:
-        raise TypeError(
-            f"{release} has no {name}, which is newer; options(release=) chooses another"
-        )
+        raise TypeError(f"{release} has no {name}, it is newer; options(release=) chooses another")
     if dtypes is not None and not is_offered:
         besides = release.takes.get(name, ())
         listed = [d for d in (*dtypes, *besides) if release.offers(name, d, d in dtypes)]
@@ -449,9 +447,7 @@ def dtypes_of(name: str, which: Literal["dtypes", "index_dtypes", "added"] = "dt
     chip, release = context.chip, context.followed_release
     found = listed.get(chip.isa)
     if found is None:
-        newer = (
-            f"; nor has {release} {name}: options(release=) too" if name in release.lacks else ""
-        )
+        newer = f"; {release} has none: options(release=), too" if name in release.lacks else ""
         raise TypeError(
             f"{name} has no dtypes on {chip.name}, of family {chip.isa}; it has on "
             f"{', '.join(listed)} alone: options(chip=) chooses another{newer}"

@@ -91,7 +91,7 @@ def fillpad(x: Tensor, mode: str = "constant", value: float = 0) -> Tensor:
 
 
 def _filling(name: str, x: Tensor, mode: str, value: float) -> Constant:
-    if mode != "constant":
+    if not isinstance(mode, str) or mode != "constant":
         raise ValueError(f'{name}: upstream has the mode "constant", not {mode!r}')
     if isinstance(value, float) and isinstance(x.dtype.format, FloatFormat):
         return converted(name, value, x.dtype)

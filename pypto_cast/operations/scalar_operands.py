@@ -7,7 +7,7 @@ import math
 import operator
 import reprlib
 from dataclasses import dataclass
-from typing import Any, Final, TypeGuard
+from typing import Any, Final, SupportsFloat, TypeGuard
 
 import numpy as np
 
@@ -39,6 +39,17 @@ def whole_number(name: str, argument: str, value: object) -> int:
         with contextlib.suppress(TypeError):  # arrays have the method, of one element it works
             return operator.index(value)
     raise TypeError(f"{name} takes an int as {argument}, not {reprlib.repr(value)}")
+
+
+def real_number(name: str, argument: str, value: object) -> float:
+    """An argument of an operation that is a number, or one of a kernel; not its text.
+
+    Raises:
+        TypeError: none.
+    """
+    if isinstance(value, np.ndarray | str) or not isinstance(value, SupportsFloat):
+        raise TypeError(f"{name} takes a number as {argument}, not {reprlib.repr(value)}")
+    return float(value)
 
 
 def flag(name: str, argument: str, value: object) -> bool:

@@ -104,7 +104,7 @@ def scatter(
     """
     x, where = check_operand("scatter", input), index_tensor("scatter", index)
     axis = axis_of("scatter", dim, x.dim)
-    if reduce is not None and reduce not in _REDUCTIONS:
+    if reduce is not None and (not isinstance(reduce, str) or reduce not in _REDUCTIONS):
         raise ValueError(f'scatter: reduce is "add", "multiply" or None, not {reduce!r}')
     added = dtypes_of("scatter", "added")
     if reduce is not None and x.dtype not in added:
