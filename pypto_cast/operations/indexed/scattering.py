@@ -450,6 +450,7 @@ def _flattened(parts: Sequence[Enclosure], shape: Sequence[int]) -> Enclosure:
 
 
 @OperationRow(
+    opcodes={"TT": "ATOMIC_RMW"},
     dtypes=everywhere(*NUMBERS),
     lacked_by=("0.2.0",),
     instruction="copy_ubuf_to_gm with atomic addition",

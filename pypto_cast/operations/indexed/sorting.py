@@ -233,7 +233,7 @@ def _as_fp32(places: Enclosure, first: int) -> Enclosure:
     return Enclosure(values=values, interval=interval)
 
 
-@_extreme_row()
+@_extreme_row(opcodes={"T": "ROWARGMAX_SINGLE"})
 def argmax(input: Tensor, dim: int = -1, keepdim: bool = False) -> Tensor:
     """INT32 index of the greatest element along a dimension, the first of equal ones; see `topk`.
 
@@ -248,7 +248,7 @@ def argmax(input: Tensor, dim: int = -1, keepdim: bool = False) -> Tensor:
     return _extreme("argmax", input, dim, keepdim)
 
 
-@_extreme_row(like="argmax")
+@_extreme_row(like="argmax", opcodes={"T": "ROWARGMIN_SINGLE"})
 def argmin(input: Tensor, dim: int = -1, keepdim: bool = False) -> Tensor:
     """INT32 index of the least element along a dimension; as `argmax`."""
     return _extreme("argmin", input, dim, keepdim)
