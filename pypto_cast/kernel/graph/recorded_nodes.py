@@ -174,7 +174,7 @@ class RecordedNodes:
         opcode = row.opcodes.get(kinds)
         if opcode is None or len(numbers) > 1:
             why = "no tile opcode is known for these operands"
-            if opcode in NO_ROW:
+            if opcode is not None and opcode in NO_ROW:
                 why = f"{opcode} is not planned: it needs {NO_ROW[opcode]}"
             raise PlanError(f"{name} {call.place}: {why}")
         scalar = row.implied_scalar
