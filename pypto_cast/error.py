@@ -166,7 +166,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def naming(name: str, operation: _Function) -> _Function:
-    """An operation whose errors name it, those of its parts too."""
+    """An operation whose errors are one line and name it, those of its parts too."""
 
     @functools.wraps(operation)
     def call(*arguments: Any, **named: Any) -> Any:
@@ -174,8 +174,10 @@ def naming(name: str, operation: _Function) -> _Function:
             return operation(*arguments, **named)
         except Exception as error:
             text = error.args[0] if error.args else None
-            if isinstance(text, str) and not re.search(rf"\b{re.escape(name)}\b", text):
-                error.args = (f"{name}: {text}", *error.args[1:])
+            if isinstance(text, str):
+                line = re.sub(r"\s*\n\s*", " ", text)  # of an array
+                is_named = re.search(rf"\b{re.escape(name)}\b", line)
+                error.args = (line if is_named else f"{name}: {line}", *error.args[1:])
             raise
 
     return cast(_Function, call)

@@ -58,11 +58,14 @@ _OUT_OF_REACH: Final[Mapping[str, tuple[str, ...]]] = {
 REASONS: Final = {name: why for why, names in _OUT_OF_REACH.items() for name in names}
 _LIKENESS: Final = 0.7
 """Of the letters of two names, as `difflib` counts them."""
+_SHORT: Final = 3
+"""Letters of names of which all but one make two names alike."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that is most like another; one of the same letters before any other."""
-    near = difflib.get_close_matches(name, list(known), n=9, cutoff=_LIKENESS)
+    cutoff = _LIKENESS if len(name) != _SHORT else (_SHORT - 1) / _SHORT
+    near = difflib.get_close_matches(name, list(known), n=9, cutoff=cutoff)
     return min(near, key=lambda each: sorted(each) != sorted(name), default=None)
 
 

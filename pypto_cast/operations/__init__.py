@@ -21,6 +21,7 @@ from pypto_cast.operations import (
 )
 from pypto_cast.operations.cube import convolution, matrix_functions
 from pypto_cast.operations.indexed import additions, gathering, scattering, sorting
+from pypto_cast.operations.lowering import with_precision_type
 from pypto_cast.operations.operation_rows import NO_METHOD_HAS, ROWS
 from pypto_cast.recording.recording import recorded
 from pypto_cast.tensors.operators import register_methods
@@ -35,7 +36,12 @@ GROUPS: Final = (
 """The modules, in the order of the reference."""
 
 __all__ = sorted(name for name, row in ROWS.items() if not row.is_experimental)
-globals().update({name: recorded(name, naming(name, ROWS[name].function)) for name in __all__})
+globals().update(
+    {
+        name: recorded(name, naming(name, with_precision_type(name, ROWS[name].function)))
+        for name in __all__
+    }
+)
 register_methods(
     {name: globals()[name] for name in __all__} | {"one_element": creation.one_element},
     methods=[name for name in __all__ if ROWS[name].is_method],

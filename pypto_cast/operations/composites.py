@@ -48,10 +48,11 @@ from pypto_cast.operations.operation_rows import (
     everywhere,
 )
 from pypto_cast.operations.reduction_functions import amax, sum
-from pypto_cast.operations.scalar_operands import Constant
+from pypto_cast.operations.scalar_operands import Constant, flag, real_number, whole_number
 from pypto_cast.operations.truth_and_bits import eq
 from pypto_cast.options.releases import RELEASE_NAMES
 from pypto_cast.recording import recording
+from pypto_cast.tensors.operators import Precision
 from pypto_cast.tensors.tensor import Tensor
 from simulator.arithmetic import Enclosure
 from simulator.arithmetic.operation import Array
@@ -256,7 +257,7 @@ def log1p(input: Tensor) -> Tensor:
 
 
 @_float(opcodes={"T": "LN"}, composed_by=RELEASE_NAMES, example="pypto.log(pypto.abs(y))")
-def log(input: Tensor, precision_type: object = None) -> Tensor:
+def log(input: Tensor, precision_type: Precision = None) -> Tensor:
     """The natural logarithm; `precision_type` changes no bit on A2/A3."""
     return in_fp32(check_operand("log", input), lambda x: elementwise("log", x))
 
@@ -279,7 +280,7 @@ def _log_of_base(name: str, input: object, base: float) -> Tensor:
 
 
 @_other_log(is_method=True)
-def log2(input: Tensor, precision_type: object = None) -> Tensor:
+def log2(input: Tensor, precision_type: Precision = None) -> Tensor:
     """The logarithm to base 2: the natural one divided by the FP32 number next to that of 2.
 
     `precision_type` changes no bit on A2/A3.
@@ -288,7 +289,7 @@ def log2(input: Tensor, precision_type: object = None) -> Tensor:
 
 
 @_other_log(is_method=True)
-def log10(input: Tensor, precision_type: object = None) -> Tensor:
+def log10(input: Tensor, precision_type: Precision = None) -> Tensor:
     """The logarithm to base 10: the natural one divided by the FP32 number next to that of 10.
 
     `precision_type` changes no bit on A2/A3.
@@ -297,7 +298,7 @@ def log10(input: Tensor, precision_type: object = None) -> Tensor:
 
 
 @_float(parts=("sqrt", "div"), composed_by=RELEASE_NAMES, example="pypto.rsqrt(pypto.abs(y))")
-def rsqrt(input: Tensor, precision_type: object = None) -> Tensor:
+def rsqrt(input: Tensor, precision_type: Precision = None) -> Tensor:
     """1 divided by the square root, both in FP32; `precision_type` changes no bit on A2/A3."""
 
     def compute(x: Tensor) -> Tensor:
@@ -353,7 +354,7 @@ def rms_norm(input: Tensor, gamma: Tensor | None = None, epsilon: float = 1e-6) 
         ShapeError: a gamma that has not one element for each of the last dimension.
     """
     x = check_operand("rms_norm", input)
-    columns = int(x.shape[-1])
+    columns, added = int(x.shape[-1]), real_number("rms_norm", "epsilon", epsilon)
     if gamma is not None and math.prod(check_operand("rms_norm", gamma).shape) != columns:
         raise ShapeError(
             f"rms_norm: gamma has shape {gamma.shape}; the last dimension of {x.shape} needs "
@@ -362,7 +363,7 @@ def rms_norm(input: Tensor, gamma: Tensor | None = None, epsilon: float = 1e-6) 
 
     def compute(wide: Tensor) -> Tensor:
         squares = sum(mul(mul(wide, wide), 1.0 / columns), -1, True)
-        root = sqrt(add(squares, float(epsilon)))
+        root = sqrt(add(squares, added))
         result = div(mul(wide, _ones(root)), root)
         if gamma is None:
             return result
@@ -411,6 +412,8 @@ def var(
     x = check_operand("var", input)
     if not isinstance(dim, int | list | tuple | None):
         raise TypeError(f"var: dim must be an int, several or None, not {dim!r}")
+    taken_off = real_number("var", "correction", correction)
+    stays = flag("var", "keepdim", keepdim)
     given = [dim] if isinstance(dim, int) else list(dim or range(x.dim))
     axes = sorted(axis_of("var", each, x.dim) for each in given)
     if len(set(axes)) < len(axes):
@@ -432,8 +435,8 @@ def var(
             shape[axis] = int(wide.shape[axis])
             centre = expand_clone(centre, shape)
         apart = sub(wide, centre)
-        result = mean(mul(apart, apart), max(0.0, count - float(correction)))
-        if keepdim:
+        result = mean(mul(apart, apart), max(0.0, count - taken_off))
+        if stays:
             return result
         kept = [k for k in range(x.dim) if k not in axes]
         shape = [int(result.shape[k]) for k in kept]
@@ -490,15 +493,16 @@ def tril(input: Tensor, diagonal: int = 0) -> Tensor:
 
 def _triangle(name: str, input: object, diagonal: object, cut: Callable[..., Array]) -> Tensor:
     x = check_operand(name, input)
-    if isinstance(diagonal, bool) or not hasattr(diagonal, "__index__"):
-        raise TypeError(f"{name} takes an int as diagonal, not {diagonal!r}")
+    first = whole_number(name, "diagonal", diagonal)
+    if first.bit_length() > 63:
+        raise OverflowError(f"{name}: diagonal {first} is beyond INT64, as which upstream takes it")
     shape = tuple(map(int, x.shape))
     if len(shape) < 2:
         raise ShapeError(f"{name} takes tensors of two axes or more; got {list(shape)}")
     if x.dtype in _UNSIGNED:  # no multiplication has them
-        return moved(x, shape, tuple(x.valid_shape), lambda array: cut(array, int(diagonal)))
+        return moved(x, shape, tuple(x.valid_shape), lambda array: cut(array, first))
     wide = cast(x, DataType.DT_FP16) if x.dtype is DataType.DT_INT8 else x
-    product = triangular(name, wide, operator.index(diagonal))
+    product = triangular(name, wide, first)
     if wide is x:
         return product
     return cast(product, x.dtype, CastMode.CAST_TRUNC, SaturationMode.ON)

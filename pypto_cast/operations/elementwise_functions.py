@@ -47,7 +47,7 @@ from pypto_cast.operations.scalar_operands import Constant, converted, integer, 
 from pypto_cast.options.context import current
 from pypto_cast.options.releases import RELEASE_NAMES
 from pypto_cast.recording import recording
-from pypto_cast.tensors.operators import ElementLike, Number
+from pypto_cast.tensors.operators import ElementLike, Number, Precision
 from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.tensors.undecided import value_of
 from pypto_cast.unsupported import tolerate
@@ -115,7 +115,7 @@ def mul(input: Tensor, other: Tensor | Number) -> Tensor:
     refuses={"0.2.0": (DataType.DT_INT16, DataType.DT_INT32)},  # docs/api/operation/pypto-div.md
     is_method=True,
 )
-def div(input: Tensor, other: Tensor | Number, precision_type: object = None) -> Tensor:
+def div(input: Tensor, other: Tensor | Number, precision_type: Precision = None) -> Tensor:
     """Divide by a tensor or a number; the quotient of integers is FP32.
 
     `precision_type` changes no bit on A2/A3.
@@ -196,7 +196,7 @@ def relu(a: Tensor) -> Tensor:
 
 
 @_float(opcodes={"T": "EXP"}, is_method=True)
-def exp(input: Tensor, precision_type: object = None) -> Tensor:
+def exp(input: Tensor, precision_type: Precision = None) -> Tensor:
     """e to the power of each element; `precision_type` changes no bit on A2/A3."""
     return elementwise("exp", input)
 
@@ -214,13 +214,13 @@ def expand_exp_dif(input: Tensor, other: Tensor) -> Tensor:
 
 
 @_float(opcodes={"T": "SQRT"}, example="pypto.sqrt(pypto.abs(y))", is_method=True)
-def sqrt(input: Tensor, precision_type: object = None) -> Tensor:
+def sqrt(input: Tensor, precision_type: Precision = None) -> Tensor:
     """The square root; `precision_type` changes no bit on A2/A3."""
     return elementwise("sqrt", input)
 
 
 @_float(opcodes={"T": "RECIPROCAL"}, example="pypto.reciprocal(y)", is_method=True)
-def reciprocal(a: Tensor, precision_type: object = None) -> Tensor:
+def reciprocal(a: Tensor, precision_type: Precision = None) -> Tensor:
     """1 divided by each element; `precision_type` changes no bit on A2/A3."""
     return elementwise("reciprocal", a)
 
@@ -329,7 +329,7 @@ _quotient = _by(special_steps.floored_quotient)
     opcodes={"TT": "MOD", "TS": "MODS"},
     is_method=True,
 )
-def fmod(input: Tensor, other: Tensor | Number, precision_type: object = None) -> Tensor:
+def fmod(input: Tensor, other: Tensor | Number, precision_type: Precision = None) -> Tensor:
     """input - trunc(input / other) * other, the quotient and the product rounded.
 
     Where the quotient may be an integer, its last place decides: the remainder may be 0 or the
@@ -374,7 +374,7 @@ def _floored_in_int32(x: Tensor | Constant, y: Tensor | Constant) -> Tensor:
     is_method=True,
 )
 def remainder(
-    input: Tensor | Number, other: Tensor | Number, precision_type: object = None
+    input: Tensor | Number, other: Tensor | Number, precision_type: Precision = None
 ) -> Tensor:
     """input - floor(input / other) * other, with the sign of the divisor.
 

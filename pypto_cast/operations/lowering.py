@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextvars import ContextVar
@@ -16,7 +17,7 @@ from ascend_kernels.matrix import CastControls, resolve
 from ascend_kernels.npu import NpuError, RunMode
 from ascend_kernels.program import conversions
 from pypto_cast.cast.api import conversion
-from pypto_cast.dtypes.data_types import DataType, TileOpFormat
+from pypto_cast.dtypes.data_types import DataType, PrecisionType, TileOpFormat
 from pypto_cast.operations.operation_rows import ROWS, ByFamily, OperationRow
 from pypto_cast.options import context as options
 from pypto_cast.options.releases import RELEASES, Dtypes, Release, ReleaseName
@@ -36,7 +37,6 @@ from tiling.ub import padded_row_bytes
 
 _Array = npt.NDArray[Any]
 _Fact = TypeVar("_Fact")
-
 
 _ShapeAndBits = tuple[Shape, int]
 """The shape of an input or output and the bits of an element."""
@@ -392,7 +392,7 @@ def check_tensor(
         name, x.dtype, _takes, name, x.dtype, listed_dtypes, x.dim
     )
     if not is_there:
-        raise TypeError(f"{release} has no {name}; options(release=) chooses another")
+        raise TypeError(f"{release} has no {name}, it is newer; options(release=) chooses another")
     if dtypes is not None and not is_offered:
         besides = release.takes.get(name, ())
         listed = [d for d in (*dtypes, *besides) if release.offers(name, d, d in dtypes)]
@@ -448,14 +448,44 @@ def dtypes_of(name: str, which: Literal["dtypes", "index_dtypes", "added"] = "dt
         TypeError: none for its family.
     """
     listed: ByFamily = getattr(ROWS[name], which)
-    chip = options.current().chip
+    context = options.current()
+    chip, release = context.chip, context.followed_release
     found = listed.get(chip.isa)
     if found is None:
+        newer = f"; {release} has none: options(release=), too" if name in release.lacks else ""
         raise TypeError(
             f"{name} has no dtypes on {chip.name}, of family {chip.isa}; it has on "
-            f"{', '.join(listed)}: options(chip=) chooses another"
+            f"{', '.join(listed)} alone: options(chip=) chooses another{newer}"
         )
     return found
+
+
+def with_precision_type(name: str, function: Callable[..., _Fact]) -> Callable[..., _Fact]:
+    """A function that refuses the `precision_type` which upstream's refuses, if it takes one.
+
+    Raises:
+        TypeError: an object of another type; any, where the release has none.
+    """
+    arguments_of: tuple[str, ...] = inspect.unwrap(function).__code__.co_varnames
+    if "precision_type" not in arguments_of:
+        return function
+    place = arguments_of.index("precision_type")
+
+    @functools.wraps(function)
+    def checked(*arguments: Any, **named: Any) -> _Fact:
+        given = arguments[place] if len(arguments) > place else named.get("precision_type")
+        if given is not None:
+            if not isinstance(given, PrecisionType):
+                raise TypeError(f"{name}: precision_type is a pypto.PrecisionType, not {given!r}")
+            release = options.current().followed_release
+            if not release.has_precision_types:
+                recording.record_release_dependence(name, DataType.DT_FP32)
+                raise TypeError(
+                    f"{name} of {release} has no precision_type; options(release=) chooses another"
+                )
+        return function(*arguments, **named)
+
+    return checked
 
 
 def index_tensor(name: str, x: object, *, in_gm: bool = False) -> Tensor:

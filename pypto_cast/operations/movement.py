@@ -289,7 +289,7 @@ def unpack(input: Tensor, dtype: DataType) -> Tensor:
         ValueError: a tensor that holds data in a part of it only.
     """
     x = check_operand("unpack", input)
-    if dtype not in _PACKED:
+    if not isinstance(dtype, DataType) or dtype not in _PACKED:
         raise TypeError(f"unpack gives {', '.join(map(format, _PACKED))}, not {dtype}")
     shape, size = tuple(map(int, x.shape)), dtype.number_format.dtype.itemsize
     if len(shape) != 1 or shape[0] % size:

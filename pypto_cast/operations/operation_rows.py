@@ -187,5 +187,5 @@ class OperationRow:
 
 ROWS: Final[dict[str, OperationRow]] = {}
 """The rows by name, in the order in which their modules are imported."""
-NO_METHOD_HAS: Final = ("precision_type", "algo")
+NO_METHOD_HAS: Final = ("algo",)
 """Arguments of functions that upstream's methods do not take."""

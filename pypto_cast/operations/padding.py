@@ -5,7 +5,6 @@ Sources: upstream pypto, framework/src/interface/operation/vector/pad.cpp and ma
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from functools import partial
 
@@ -21,7 +20,7 @@ from pypto_cast.operations.lowering import (
     tile_of,
 )
 from pypto_cast.operations.operation_rows import COPIED, OperationRow, everywhere
-from pypto_cast.operations.scalar_operands import Constant, converted, number
+from pypto_cast.operations.scalar_operands import Constant, converted, number, whole_number
 from pypto_cast.options.context import current
 from pypto_cast.recording.buffers import slices
 from pypto_cast.tensors.indexing import ints
@@ -92,7 +91,7 @@ def fillpad(x: Tensor, mode: str = "constant", value: float = 0) -> Tensor:
 
 
 def _filling(name: str, x: Tensor, mode: str, value: float) -> Constant:
-    if mode != "constant":
+    if not isinstance(mode, str) or mode != "constant":
         raise ValueError(f'{name}: upstream has the mode "constant", not {mode!r}')
     if isinstance(value, float) and isinstance(x.dtype.format, FloatFormat):
         return converted(name, value, x.dtype)
@@ -146,9 +145,7 @@ def one_hot(input: Tensor, num_classes: int) -> Tensor:
         TileShapeError: a tile that does not hold all classes, or is beyond UB.
     """
     x = index_tensor("one_hot", input)
-    if not hasattr(num_classes, "__index__"):
-        raise TypeError(f"one_hot: the number of classes is an int, not {num_classes!r}")
-    count = operator.index(num_classes)
+    count = whole_number("one_hot", "num_classes", num_classes)
     if count < 1:
         raise ValueError(f"one_hot: the number of classes is 1 or more, not {num_classes}")
     shape, valid = (*map(int, x.shape), count), (*x.valid_shape, count)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import operator
 import reprlib
 from dataclasses import dataclass
-from typing import Any, Final, TypeGuard
+from typing import Any, Final, SupportsFloat, TypeGuard
 
 import numpy as np
 
@@ -25,6 +27,40 @@ from simulator.numbers.formats import FP32, FloatFormat, Format, IntFormat
 _NUMBERS: Final = (int, float, KernelNumber)
 _BEYOND_FP32: Final = (2.0 - 2.0**-24) * 2.0**127
 """The least number that FP32 rounds to infinity."""
+
+
+def whole_number(name: str, argument: str, value: object) -> int:
+    """An argument of an operation that is an int, or a number of a kernel.
+
+    Raises:
+        TypeError: none, or a bool.
+    """
+    if not isinstance(value, bool) and hasattr(value, "__index__"):
+        with contextlib.suppress(TypeError):  # arrays have the method, of one element it works
+            return operator.index(value)
+    raise TypeError(f"{name} takes an int as {argument}, not {reprlib.repr(value)}")
+
+
+def real_number(name: str, argument: str, value: object) -> float:
+    """An argument of an operation that is a number, or one of a kernel; not its text.
+
+    Raises:
+        TypeError: none.
+    """
+    if isinstance(value, np.ndarray | str) or not isinstance(value, SupportsFloat):
+        raise TypeError(f"{name} takes a number as {argument}, not {reprlib.repr(value)}")
+    return float(value)
+
+
+def flag(name: str, argument: str, value: object) -> bool:
+    """An argument of an operation that is True or False; 1 and 0 are too, as in upstream's binding.
+
+    Raises:
+        TypeError: neither.
+    """
+    if isinstance(value, (bool, np.bool_)) or (isinstance(value, int) and value in (0, 1)):
+        return bool(value)
+    raise TypeError(f"{name}: {argument} must be True or False, not {reprlib.repr(value)}")
 
 
 @dataclass(frozen=True, slots=True)

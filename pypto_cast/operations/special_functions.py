@@ -53,6 +53,7 @@ from pypto_cast.operations.truth_and_bits import (
 )
 from pypto_cast.options.releases import RELEASES
 from pypto_cast.recording import recording
+from pypto_cast.tensors.operators import Precision
 from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.tensors.undecided import value_of
 from simulator.arithmetic import special_steps
@@ -412,7 +413,7 @@ _POWERS = (*FLOATS, DataType.DT_INT32, DataType.DT_INT16, *BYTES)
     composed_with_numbers=("0.2.0",),
     example="pypto.pow(x, 2)",
 )
-def pow(input: Tensor, other: Tensor | int | float, precision_type: object = None) -> Tensor:
+def pow(input: Tensor, other: Tensor | int | float, precision_type: Precision = None) -> Tensor:
     """Each element to a power; `precision_type` changes no bit on A2/A3.
 
     Floats: exp(other * log(abs(input))) in FP32, with the sign of an odd power; NaN of a finite

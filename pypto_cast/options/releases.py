@@ -49,6 +49,7 @@ class Release:
         powers_by_products: `pow` of a tensor to a whole number is products.
         rounds_quotients: `ceil_div` is the quotient rounded up; where not, remainders correct it.
         index_adds_in_gm: `index_add` adds to memory; where not, in UB.
+        has_precision_types: functions and methods take `precision_type`.
         quantises_products: `matmul` gives INT8 under a scale.
         selects_floats: `where` takes a Python float beside a tensor of another dtype than FP32.
         rebinds_parameters: a kernel may give the name of a tensor parameter to another tensor.
@@ -74,6 +75,7 @@ class Release:
     rounds_quotients: bool
     composes_sine: bool
     index_adds_in_gm: bool
+    has_precision_types: bool
     quantises_products: bool
     selects_floats: bool
     rebinds_parameters: bool
@@ -111,6 +113,7 @@ RELEASES: Final[Mapping[ReleaseName, Release]] = MappingProxyType(
                 rounds_quotients=True,  # vector/binary.cpp:561
                 composes_sine=True,  # python/pypto/operator.py
                 index_adds_in_gm=False,  # tileop/vector/indexadd.h
+                has_precision_types=False,  # python/pypto/op/math.py
                 quantises_products=False,  # cube_operation_impl.cpp, CheckFixpipeParam
                 selects_floats=True,  # python/pypto/op/other.py
                 rebinds_parameters=True,  # python/pypto/frontend/parser/parser.py, _assign_target
@@ -130,6 +133,7 @@ RELEASES: Final[Mapping[ReleaseName, Release]] = MappingProxyType(
                 rounds_quotients=False,  # vector/binary.cpp, CeilDiv
                 composes_sine=False,  # vector/unary.cpp, Sin; tileop/vector/unary.h, TSin
                 index_adds_in_gm=True,  # tileop/vector/indexadd.h, TIndexAdd
+                has_precision_types=True,
                 quantises_products=True,  # cube_operation_impl.cpp, CheckFixpipeParam
                 selects_floats=False,  # python/pypto/op/other.py:50
                 rebinds_parameters=False,

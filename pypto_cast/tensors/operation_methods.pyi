@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.dtypes.data_types import DequantScaleRoundingMode
+from pypto_cast.dtypes.data_types import PrecisionType
 from pypto_cast.tensors.operators import ElementLike
 from typing import Any
 from typing import TypeVar
@@ -38,11 +39,11 @@ class OperationMethods:
         """See `pypto.cumprod`."""
     def cumsum(self: _Tensor, dim: int) -> _Tensor:
         """See `pypto.cumsum`."""
-    def div(self: _Tensor, other: _Tensor | int | float) -> _Tensor:
+    def div(self: _Tensor, other: _Tensor | int | float, precision_type: PrecisionType | None = None) -> _Tensor:
         """See `pypto.div`."""
     def erfc(self: _Tensor) -> _Tensor:
         """See `pypto.erfc`."""
-    def exp(self: _Tensor) -> _Tensor:
+    def exp(self: _Tensor, precision_type: PrecisionType | None = None) -> _Tensor:
         """See `pypto.exp`."""
     def exp2(self: _Tensor) -> _Tensor:
         """See `pypto.exp2`."""
@@ -54,7 +55,7 @@ class OperationMethods:
         """See `pypto.fillpad`."""
     def floor(self: _Tensor) -> _Tensor:
         """See `pypto.floor`."""
-    def fmod(self: _Tensor, other: _Tensor | int | float) -> _Tensor:
+    def fmod(self: _Tensor, other: _Tensor | int | float, precision_type: PrecisionType | None = None) -> _Tensor:
         """See `pypto.fmod`."""
     def gather(self: _Tensor, dim: int, index: _Tensor) -> _Tensor:
         """See `pypto.gather`."""
@@ -72,13 +73,13 @@ class OperationMethods:
         """See `pypto.index_add__ub`."""
     def index_add_ub(self: _Tensor, dim: int, index: _Tensor, source: _Tensor, *, alpha: int | float = 1) -> _Tensor:
         """See `pypto.index_add_ub`."""
-    def log(self: _Tensor) -> _Tensor:
+    def log(self: _Tensor, precision_type: PrecisionType | None = None) -> _Tensor:
         """See `pypto.log`."""
-    def log10(self: _Tensor) -> _Tensor:
+    def log10(self: _Tensor, precision_type: PrecisionType | None = None) -> _Tensor:
         """See `pypto.log10`."""
     def log1p(self: _Tensor) -> _Tensor:
         """See `pypto.log1p`."""
-    def log2(self: _Tensor) -> _Tensor:
+    def log2(self: _Tensor, precision_type: PrecisionType | None = None) -> _Tensor:
         """See `pypto.log2`."""
     def logical_not(self: _Tensor) -> _Tensor:
         """See `pypto.logical_not`."""
@@ -96,15 +97,15 @@ class OperationMethods:
         """See `pypto.prod`."""
     def quant_mx(self: _Tensor, quant_dtype: DataType = DataType.DT_FP8E4M3, mode: DequantScaleRoundingMode = DequantScaleRoundingMode.ROUND_DOWN, axis: int = -1, performance_mode: bool = True) -> tuple[_Tensor, _Tensor]:
         """See `pypto.quant_mx`."""
-    def reciprocal(self: _Tensor) -> _Tensor:
+    def reciprocal(self: _Tensor, precision_type: PrecisionType | None = None) -> _Tensor:
         """See `pypto.reciprocal`."""
     def relu(self: _Tensor) -> _Tensor:
         """See `pypto.relu`."""
-    def remainder(self: _Tensor | int | float, other: _Tensor | int | float) -> _Tensor:
+    def remainder(self: _Tensor | int | float, other: _Tensor | int | float, precision_type: PrecisionType | None = None) -> _Tensor:
         """See `pypto.remainder`."""
     def round(self: _Tensor, decimals: int = 0) -> _Tensor:
         """See `pypto.round`."""
-    def rsqrt(self: _Tensor) -> _Tensor:
+    def rsqrt(self: _Tensor, precision_type: PrecisionType | None = None) -> _Tensor:
         """See `pypto.rsqrt`."""
     def scatter(self: _Tensor, dim: int, index: _Tensor, src: _Tensor | ElementLike | float, *, reduce: str | None = None) -> _Tensor:
         """See `pypto.scatter`."""
@@ -124,7 +125,7 @@ class OperationMethods:
         """See `pypto.sinh`."""
     def softmax(self: _Tensor, dim: int) -> _Tensor:
         """See `pypto.softmax`."""
-    def sqrt(self: _Tensor) -> _Tensor:
+    def sqrt(self: _Tensor, precision_type: PrecisionType | None = None) -> _Tensor:
         """See `pypto.sqrt`."""
     def sub(self: _Tensor, other: _Tensor | int | float) -> _Tensor:
         """See `pypto.sub`."""

@@ -13,7 +13,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TypeVar, cast
 
-from pypto_cast.dtypes.data_types import DataType
+from pypto_cast.dtypes.data_types import DataType, PrecisionType
 from pypto_cast.missing_names import unknown_name
 from pypto_cast.options import context as options
 from pypto_cast.options.releases import RELEASES
@@ -27,6 +27,8 @@ _MISCALLED: Final = (
     "call pypto.{}"
 )
 Number = int | float
+Precision = PrecisionType | None
+"""The argument `precision_type`; None stands for the operation's own."""
 _Tensor = TypeVar("_Tensor", bound="Operators")
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 

@@ -36,9 +36,15 @@ def module_getattr(module: str) -> tuple[list[str], Callable[[str], NoReturn]]:
     _DISPLAY_NAMES[module] = _DISPLAY_NAMES[displayed] = displayed
 
     def missing(name: str) -> NoReturn:
-        raise AttributeError(unknown_name(name, displayed, dir(sys.modules[module])))
+        raise AttributeError(unknown_name(name, displayed, _names_of(module)))
 
     return [], missing
+
+
+def _names_of(module: str) -> Sequence[str]:
+    """The names that a module offers, without its own imports if it lists those names."""
+    found = sys.modules[module]
+    return [*(vars(found).get("__all__") or dir(found))]
 
 
 class _MissingNameFinder(importlib.abc.MetaPathFinder):
@@ -48,8 +54,7 @@ class _MissingNameFinder(importlib.abc.MetaPathFinder):
         owner, _, name = fullname.rpartition(".")
         if owner in _DISPLAY_NAMES and not name.startswith("__"):
             # Not the full name: with that, Python would take the name for an optional submodule.
-            known = dir(sys.modules[owner])
-            text = unknown_name(name, _DISPLAY_NAMES[owner], known)
+            text = unknown_name(name, _DISPLAY_NAMES[owner], _names_of(owner))
             raise ModuleNotFoundError(text, name=name)
         return None
 

@@ -307,6 +307,10 @@ NO_ROW: Final[Mapping[str, str]] = MappingProxyType(
         "INDEX_ADD_UB": "rows that its indices name, which the scalar unit reads",
         "BRCB": "a packed column, whose layout is not modelled",
         "WHERE_SS": "two numbers that the dump lacks",
+        **dict.fromkeys(
+            ("ROWARGMAX_SINGLE", "ROWARGMIN_SINGLE"), "an index beside each value, not modelled"
+        ),
+        "ATOMIC_RMW": "additions in GM by several tasks, whose order is not public",
     }
 )
 """Opcodes that occur in kernels and have no row, each with the reason."""

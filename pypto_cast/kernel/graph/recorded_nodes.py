@@ -30,7 +30,7 @@ from pypto_cast.recording.steps import Call
 from pypto_cast.tensors.symbolic import scalar_of
 from pypto_cast.tensors.tensor import Tensor
 from simulator.machine.tile_functions import CHAINS
-from simulator.machine.tile_opcodes import TILE_OPCODES
+from simulator.machine.tile_opcodes import NO_ROW, TILE_OPCODES
 from simulator.machine.tile_steps import SHIFTED
 from simulator.numbers.formats import FP32, INT64, Format, IntFormat
 from tiling.grid import Shape
@@ -173,7 +173,10 @@ class RecordedNodes:
         kinds = "".join("T" if isinstance(each, Tensor) else "S" for each in operands)
         opcode = row.opcodes.get(kinds)
         if opcode is None or len(numbers) > 1:
-            raise PlanError(f"{name} {call.place}: no tile opcode is known for these operands")
+            why = "no tile opcode is known for these operands"
+            if opcode is not None and opcode in NO_ROW:
+                why = f"{opcode} is not planned: it needs {NO_ROW[opcode]}"
+            raise PlanError(f"{name} {call.place}: {why}")
         scalar = row.implied_scalar
         for number in numbers:
             if not isinstance(number.value, (int, float)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from functools import partial
 
@@ -21,6 +20,7 @@ from pypto_cast.operations.lowering import (
 )
 from pypto_cast.operations.movement import moved
 from pypto_cast.operations.operation_rows import COPIED, FLOATS, OperationRow, everywhere
+from pypto_cast.operations.scalar_operands import flag, whole_number
 from pypto_cast.recording import recording
 from pypto_cast.recording.buffers import Uninitialized, slices
 from pypto_cast.tensors.tensor import Tensor
@@ -70,8 +70,9 @@ def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
     x, where = check_operand("gather", input), index_tensor("gather", index)
     axis = axis_of("gather", dim, x.dim)
     shape, extents = tuple(map(int, where.shape)), list(map(int, x.shape))
-    extents[axis] = max(extents[axis], shape[axis])
-    if where.dim != x.dim or any(s > e for s, e in zip(shape, extents, strict=True)):
+    if where.dim != x.dim or any(
+        s > e for k, (s, e) in enumerate(zip(shape, extents, strict=True)) if k != axis
+    ):
         raise ShapeError(
             f"gather along {axis}: an index of {list(shape)} does not fit {x.shape}; as many "
             "dimensions, along others no longer"
@@ -200,9 +201,10 @@ def gather_in_ub(
         IndexError: a token beyond the table, or a block beyond the cache.
         TileShapeError: too few entries, or a tile beyond UB.
     """
-    if operator.index(axis) != -2:
-        raise ValueError(f"gather_in_ub takes axis -2, not {axis}")
-    return _paged("gather_in_ub", param, indices, block_table, block_size, None)
+    name = "gather_in_ub"
+    if whole_number(name, "axis", axis) != -2:
+        raise ValueError(f"{name} takes axis -2, not {axis}")
+    return _paged(name, param, indices, block_table, block_size, None)
 
 
 @_reading(
@@ -232,7 +234,11 @@ def gather_in_l1(
         TypeError, ShapeError, IndexError: as for `gather_in_ub`.
         ValueError: a block size below 1, or more columns than there are.
     """
-    return _paged("gather_in_l1", src, indices, block_table, block_size, size)
+    name = "gather_in_l1"
+    flag(name, "is_b_matrix", is_b_matrix)
+    flag(name, "is_trans", is_trans)
+    columns = whole_number(name, "size", size)
+    return _paged(name, src, indices, block_table, block_size, columns)
 
 
 def _paged(
@@ -246,8 +252,8 @@ def _paged(
                 f"{name} takes a cache of [rows, columns], indices of [1, tokens] and a table of "
                 f"[1, blocks]; got {x.shape}, {where.shape} and {pages.shape}"
             )
-    length = operator.index(block_size)
-    width = int(x.shape[1]) if columns is None else operator.index(columns)
+    length = whole_number(name, "block_size", block_size)
+    width = int(x.shape[1]) if columns is None else columns
     if length < 1 or not 1 <= width <= x.shape[1]:
         raise ValueError(
             f"{name}: a block has 1 token or more and a row 1 to {x.shape[1]} columns; got "

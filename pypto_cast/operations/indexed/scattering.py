@@ -29,7 +29,7 @@ from pypto_cast.operations.operation_rows import (
     OperationRow,
     everywhere,
 )
-from pypto_cast.operations.scalar_operands import converted
+from pypto_cast.operations.scalar_operands import converted, flag
 from pypto_cast.options.context import current
 from pypto_cast.recording import recording
 from pypto_cast.recording.buffers import slices
@@ -104,7 +104,7 @@ def scatter(
     """
     x, where = check_operand("scatter", input), index_tensor("scatter", index)
     axis = axis_of("scatter", dim, x.dim)
-    if reduce is not None and reduce not in _REDUCTIONS:
+    if reduce is not None and (not isinstance(reduce, str) or reduce not in _REDUCTIONS):
         raise ValueError(f'scatter: reduce is "add", "multiply" or None, not {reduce!r}')
     added = dtypes_of("scatter", "added")
     if reduce is not None and x.dtype not in added:
@@ -158,11 +158,10 @@ def scatter_(
 
 
 def _check_fit(name: str, x: Tensor, index: Tensor, source: Tensor | None, axis: int) -> None:
-    limits = [int(s) for s in x.shape]
-    limits[axis] = max(limits[axis], int(index.shape[axis]))
-    shapes = [limits, *([] if source is None else [list(map(int, source.shape))])]
-    for most in shapes:
-        if index.dim != len(most) or any(i > m for i, m in zip(index.shape, most, strict=True)):
+    for most, free in ((x, axis), *([] if source is None else [(source, None)])):
+        if index.dim != most.dim or any(
+            i > m for k, (i, m) in enumerate(zip(index.shape, most.shape, strict=True)) if k != free
+        ):
             raise ShapeError(
                 f"{name} along {axis}: an index of {index.shape} does not fit {x.shape}"
                 f"{'' if source is None else f' and {source.shape}'}; as many dimensions, no longer"
@@ -382,6 +381,7 @@ def index_put_(
     if not isinstance(indices, (list, tuple)) or not 1 <= len(indices) <= x.dim:
         raise TypeError(f"{name} takes a tuple of 1 to {x.dim} tensors of indices, not {indices!r}")
     where = [index_tensor(name, each) for each in indices]
+    accumulate = flag(name, "accumulate", accumulate)
     if accumulate and x.dtype not in added:
         raise TypeError(f"{name} accumulates {', '.join(map(format, added))}, not {x.dtype}")
     shape = tuple(map(int, x.shape))
@@ -450,6 +450,7 @@ def _flattened(parts: Sequence[Enclosure], shape: Sequence[int]) -> Enclosure:
 
 
 @OperationRow(
+    opcodes={"TT": "ATOMIC_RMW"},
     dtypes=everywhere(*NUMBERS),
     lacked_by=("0.2.0",),
     instruction="copy_ubuf_to_gm with atomic addition",

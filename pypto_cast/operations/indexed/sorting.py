@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -23,6 +22,7 @@ from pypto_cast.operations.lowering import (
 )
 from pypto_cast.operations.movement import interleaved, without_axis
 from pypto_cast.operations.operation_rows import FLOATS, NUMBERS, OperationRow, everywhere
+from pypto_cast.operations.scalar_operands import flag, whole_number
 from pypto_cast.options.context import current
 from pypto_cast.recording import recording
 from pypto_cast.recording.recording import trust
@@ -103,9 +103,7 @@ def topk(
     if dim is not None and axis_of("topk", dim, x.dim) != axis:
         raise ValueError(f"topk takes the last dimension, not {dim}")
     shape = tuple(map(int, x.shape))
-    if not hasattr(k, "__index__"):
-        raise TypeError(f"topk takes an int as k, not {k!r}")
-    count = operator.index(k)
+    count, descending = whole_number("topk", "k", k), flag("topk", "largest", largest)
     if not 1 <= count <= shape[-1]:
         raise ValueError(f"topk: k is 1 to {shape[-1]}, the length of a row, not {k}")
     tile = tile_of("topk", shape)
@@ -120,7 +118,7 @@ def topk(
         dtypes = (x.dtype, DataType.DT_INT32)
         values, indices = (Tensor._from_result(after, dtype, valid=valid) for dtype in dtypes)
         return values, indices
-    found = _sorted("topk", held, valid[-1], descending=bool(largest))
+    found = _sorted("topk", held, valid[-1], descending=descending)
     return (
         Tensor._from_result(after, x.dtype, data=found.values, valid=valid),
         Tensor._from_result(after, DataType.DT_INT32, data=found.indices, valid=valid),
@@ -149,7 +147,7 @@ def argsort(input: Tensor, dim: int | None = None, descending: bool = False) -> 
         ValueError: a dimension that is not there, or the first of four.
         TileShapeError: a tile with no multiple of 32 elements along it.
     """
-    x = check_operand("argsort", input)
+    x, descending = check_operand("argsort", input), flag("argsort", "descending", descending)
     axis = axis_of("argsort", -1 if dim is None else dim, x.dim)
     if x.dim == 4 and axis == 0:
         raise ValueError("argsort: upstream does not sort along the first of four dimensions")
@@ -163,7 +161,7 @@ def argsort(input: Tensor, dim: int | None = None, descending: bool = False) -> 
     if held is None:
         return Tensor._from_result(shape, DataType.DT_INT32, valid=valid)
     rows = held.map(lambda array: np.moveaxis(array, axis, -1))
-    found = _sorted("argsort", rows, valid[axis], descending=bool(descending)).indices
+    found = _sorted("argsort", rows, valid[axis], descending=descending).indices
     back = found.map(lambda array: np.moveaxis(array, -1, axis))
     return Tensor._from_result(shape, DataType.DT_INT32, data=back, valid=valid)
 
@@ -193,9 +191,7 @@ def sort32(input: Tensor, index: int | None = None) -> Tensor:
         TileShapeError: rows beyond UB.
     """
     x = check_operand("sort32", input)
-    first = 0 if index is None else index
-    if isinstance(first, bool) or not hasattr(first, "__index__"):
-        raise TypeError(f"sort32 takes an int as index, not {index!r}")
+    first = 0 if index is None else whole_number("sort32", "index", index)
     shape, valid = tuple(map(int, x.shape)), tuple(x.valid_shape)
     if not 0 <= first <= _INFINITE_BITS - shape[-1]:
         raise ValueError(f"sort32: the index of the first element is {first}; its bits are FP32's")
@@ -206,7 +202,7 @@ def sort32(input: Tensor, index: int | None = None) -> Tensor:
     held = held_by(x) if 0 not in valid else None
     parts: tuple[Enclosure | None, ...] = (None, None)
     if held is not None:
-        parts = _groups(held, operator.index(first))
+        parts = _groups(held, first)
     values, places = (Tensor._from_result(shape, x.dtype, data=p, valid=valid) for p in parts)
     return interleaved(values, places)
 
@@ -237,7 +233,7 @@ def _as_fp32(places: Enclosure, first: int) -> Enclosure:
     return Enclosure(values=values, interval=interval)
 
 
-@_extreme_row()
+@_extreme_row(opcodes={"T": "ROWARGMAX_SINGLE"})
 def argmax(input: Tensor, dim: int = -1, keepdim: bool = False) -> Tensor:
     """INT32 index of the greatest element along a dimension, the first of equal ones; see `topk`.
 
@@ -252,7 +248,7 @@ def argmax(input: Tensor, dim: int = -1, keepdim: bool = False) -> Tensor:
     return _extreme("argmax", input, dim, keepdim)
 
 
-@_extreme_row(like="argmax")
+@_extreme_row(like="argmax", opcodes={"T": "ROWARGMIN_SINGLE"})
 def argmin(input: Tensor, dim: int = -1, keepdim: bool = False) -> Tensor:
     """INT32 index of the least element along a dimension; as `argmax`."""
     return _extreme("argmin", input, dim, keepdim)

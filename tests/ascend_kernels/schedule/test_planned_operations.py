@@ -109,6 +109,28 @@ def test_a_refusal_names_the_operation_and_its_line(tmp_path: Path) -> None:
     assert refused > 20
 
 
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("where", "where: WHERE_SS is not planned: it needs two numbers that the dump lacks"),
+        ("argmax", "argmax: ROWARGMAX_SINGLE is not planned: it needs an index beside each value"),
+        ("argmin", "argmin: ROWARGMIN_SINGLE is not planned: it needs an index beside each value"),
+        ("atomic_add", "atomic_add: ATOMIC_RMW is not planned: it needs additions in GM"),
+        ("expand_exp_dif", "EXPANDEXPDIF: an operand of one element along an axis is not planned"),
+        ("permute", "permute: PERMUTE is not planned: it needs a move that is not modelled"),
+        ("index_add", "index_add: INDEX_ADD is not planned: it needs rows that its indices name"),
+    ],
+)
+def test_a_refusal_says_the_opcode_and_the_reason(name: str, reason: str, tmp_path: Path) -> None:
+    found = []
+    for _, case in (each for each in CASES if each[0] == name):
+        file = tmp_path / f"{case.kernel.id}.py"
+        file.write_text(case.kernel.text, encoding="utf-8")
+        kernel = runpy.run_path(str(file), run_name=case.kernel.id)[case.kernel.name]
+        found.append(re.sub(r" at \S+:\d+( in \w+)?", "", refusal(kernel, case)))
+    assert any(each.startswith(reason) for each in found), found
+
+
 def test_the_command_ends_with_0_and_has_a_row_of_each(capsys: pytest.CaptureFixture[str]) -> None:
     assert planned_operations.main(["tril", "topk", "--processes", "1"]) == 0
     printed = capsys.readouterr().out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import importlib
 import pickle
 from typing import Any
 
@@ -111,6 +112,7 @@ def test_arithmetic_is_refused_in_words() -> None:
         ("get_last_function", "a part of upstream's compiler"),
         ("shmem_put", "several devices"),
         ("exqp", "did you mean 'exp'"),
+        ("cox", "did you mean 'cos'"),
         ("tahn", "did you mean 'tanh'"),
     ],
 )
@@ -119,6 +121,19 @@ def test_a_missing_name_says_why(name: str, text: str) -> None:
         with pytest.raises(AttributeError, match=f"no '{name}'.*{text}"):
             getattr(owner, name)
         assert not hasattr(owner, name)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "text"),
+    [
+        ("experimental", "gather", "no 'gather'; pypto_cast covers"),  # not an import of it
+        ("experimental", "online_sofmax", "did you mean 'online_softmax'"),
+        ("pypto_impl", "TileL0Inf", "did you mean 'TileL0Info'"),
+    ],
+)
+def test_a_module_proposes_the_names_that_it_offers(module: str, name: str, text: str) -> None:
+    with pytest.raises(AttributeError, match=text):
+        getattr(importlib.import_module(f"pypto_cast.{module}"), name)
 
 
 def test_an_npu_that_is_not_there_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -505,3 +505,33 @@ def test_where_takes_a_float_beside_any_float(dtype: Any, first: bool) -> None:
     with pypto.options(release="0.2.0", strict=True):
         older = pypto.where(condition, *branches).numpy()
     assert (older == found.numpy()).all()
+
+
+PRECISION: dict[str, Callable[[Tensor, pypto.PrecisionType | None], Tensor]] = {
+    "div": lambda x, kind: pypto.div(x, x, kind),
+    "exp": lambda x, kind: pypto.exp(x, precision_type=kind),
+    "method sqrt": lambda x, kind: x.sqrt(kind),
+    "method log2": lambda x, kind: x.log2(precision_type=kind),
+}
+
+
+@pytest.mark.parametrize("name", PRECISION)
+def test_precision_types_are_newer_than_0_2_0(name: str) -> None:
+    call = PRECISION[name]
+    with pypto.options(vec_tile_shapes=(4, 64)):
+        plain = call(ones(4, 64), None).numpy()
+        for kind in pypto.PrecisionType:
+            assert (call(ones(4, 64), kind).numpy() == plain).all()
+            with (
+                pypto.options(release="0.2.0"),
+                pytest.raises(TypeError, match=r"of release 0\.2\.0 .* no precision"),
+            ):
+                call(ones(4, 64), kind)
+
+
+def test_an_operation_of_the_950_that_0_2_0_lacks_says_both() -> None:
+    wanted = r"quant_mx has no .* of family A2/A3; it has on 950 alone: .*; release 0\.2\.0 .* none"
+    with pypto.options(release="0.2.0"), pytest.raises(TypeError, match=wanted):
+        pypto.quant_mx(ones(4, 64))
+    with pytest.raises(TypeError, match=r"950 alone: options\(chip=\) chooses another$"):
+        pypto.quant_mx(ones(4, 64))

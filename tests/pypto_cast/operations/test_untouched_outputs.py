@@ -21,7 +21,9 @@ import pypto_cast as pypto
 from docs.generators.operation_examples import _SET_UP, EXPRESSIONS, STATEMENTS
 from pypto_cast.operations.operation_rows import ROWS
 from pypto_cast.tensors.tensor import Tensor
+from pypto_cast.upstream import experimental
 from tiling.chips import DEFAULT_CHIP
+from tiling.plan import ShapeError
 
 FP32, INT32, INT16 = pypto.DT_FP32, pypto.DT_INT32, pypto.DT_INT16
 OPERANDS = ("x", "y", "i", "j", "at", "row", "u", "v")
@@ -57,6 +59,8 @@ ANY: dict[str, object] = {
     "a float beyond FP32": 1e39,
     "an int beyond FP32": -(10**39),
     "an int beyond floats": 10**400,
+    "an object": object(),
+    "several numbers": np.ones((2, 3), np.float32),
 }
 BAD: dict[str, Callable[[Tensor], object]] = {
     "an array": lambda x: np.ones((2, 3), np.float32),
@@ -71,7 +75,7 @@ MAY_BE_NAN = {
     *("floor_div", "fmod", "remainder"),
 }
 """Operations beside whose tensors NaN is a number like others."""
-WITHIN_INTS = {("round", 1), ("tril", 1), ("triu", 1)}
+WITHIN_INTS = {("round", 1)}
 REFUSALS = (TypeError, ValueError, OverflowError, IndexError)
 
 
@@ -211,6 +215,44 @@ ARGUMENTS: dict[str, Bad] = {
     "arange to NaN": (ValueError, lambda out: pypto.arange(float("nan"))),
     "classes in half": (TypeError, lambda out: pypto.one_hot(_t(INT32, 0, 1), 1.5)),
     "axis of var in half": (TypeError, lambda out: pypto.var(_t(FP32, [1.0, 2.0]), 1.5)),
+    "an order of no truth": (TypeError, lambda out: pypto.topk(out, 1, -1, "least")),
+    "a sort of no truth": (TypeError, lambda out: pypto.argsort(out, -1, 2)),
+    "sort32 from many": (TypeError, lambda out: pypto.sort32(out, np.ones(2, np.int32))),
+    "k is True": (TypeError, lambda out: pypto.topk(out, True)),
+    "unpack to a tensor": (TypeError, lambda out: pypto.unpack(_t(pypto.DT_UINT8, 1, 2), out)),
+    "gather of fewer axes": (ShapeError, lambda out: pypto.gather(out, 1, _t(INT32, 0))),
+    "scatter of fewer axes": (ShapeError, lambda out: pypto.scatter(out, 1, _t(INT32, 0), 1.0)),
+    "scatter reduced by a list": (
+        ValueError,
+        lambda out: pypto.scatter(out, 0, _t(INT32, [0, 0, 1]), 1.0, reduce=["add"]),
+    ),
+    "correction as text": (TypeError, lambda out: pypto.var(out, 1, "1")),
+    "dimensions of var that stay": (TypeError, lambda out: pypto.var(out, 1, 1, "no")),
+    "epsilon as text": (TypeError, lambda out: pypto.rms_norm(out, None, "1e-6")),
+    "accumulate": (
+        TypeError,
+        lambda out: pypto.index_put_(out, [_t(INT32, 1)], _t(FP32, [1.0] * 3), "no"),
+    ),
+    "fill mode": (ValueError, lambda out: pypto.fillpad(out, np.ones(2))),
+    "diagonal of 2**63": (OverflowError, lambda out: pypto.triu(out, 1 << 63)),
+    "block size in half": (
+        TypeError,
+        lambda out: experimental.gather_in_ub(out, *[_t(INT32, [0])] * 2, 1.5, -2),
+    ),
+    "axis of gather_in_ub": (
+        TypeError,
+        lambda out: experimental.gather_in_ub(out, *[_t(INT32, [0])] * 2, 1, out),
+    ),
+    "columns": (
+        TypeError,
+        lambda out: experimental.gather_in_l1(out, *[_t(INT32, [0])] * 2, 1, None, False, False),
+    ),
+    "a side of no truth": (
+        TypeError,
+        lambda out: experimental.gather_in_l1(out, *[_t(INT32, [0])] * 2, 1, 1, "b", False),
+    ),
+    "precision as a number": (TypeError, lambda out: pypto.div(out, out, 1)),
+    "precision as text": (TypeError, lambda out: out.exp("high")),
     "fmod by NaN": (ValueError, lambda out: pypto.fmod(_t(FP32, [1.0]), float("nan"))),
     "shift by a float": (
         TypeError,
