@@ -32,7 +32,16 @@ from simulator.numbers.convert import (
     values_of,
 )
 from simulator.numbers.engines import Engine
-from simulator.numbers.formats import BF16, E2M1, E8M0, FP16, FP32, Codes, Format
+from simulator.numbers.formats import (
+    BF16,
+    E2M1,
+    E8M0,
+    FORMATS,
+    FP16,
+    Codes,
+    FloatFormat,
+    Format,
+)
 from simulator.numbers.rounding import RoundMode, boundary_codes
 
 _PIECE_ELEMS: Final = 1 << 15
@@ -381,10 +390,12 @@ def _corrections(src: Format, dst: Format, correct: Correct) -> Corrections:
     return Corrections(by_conversion=MappingProxyType(by_conversion))
 
 
+_FLOATS: Final = tuple(fmt for fmt in FORMATS.values() if isinstance(fmt, FloatFormat))
+"""Beside the sources of the Cast instruction those of `quant_mx`, and of a route's one rounding."""
 _CORRECTED: Final[Mapping[tuple[str, str], Corrections]] = {
     (E2M1_NAN.name, "max"): _joined(
-        (_corrections(BF16, E2M1, functools.partial(_nan_is_largest, BF16)),),
-        _corrections(FP32, E2M1, functools.partial(_nan_is_largest, FP32)),  # of quant_mx
+        tuple(_corrections(src, E2M1, functools.partial(_nan_is_largest, src)) for src in _FLOATS),
+        NO_CORRECTIONS,
     ),
     (E8M0_INFINITY.name, "nan"): _corrections(BF16, E8M0, _infinity_is_nan),
 }

@@ -42,6 +42,7 @@ from ascend_kernels.routing.value_ranks import (
     result_codes,
     result_ranks,
 )
+from simulator.corrections import Readings
 from simulator.numbers.formats import BOOL, UINT32, UINT64, Codes, FloatFormat, Format
 from simulator.numbers.literals import Number, number_of
 from simulator.numbers.rounding import boundary_codes
@@ -151,6 +152,7 @@ class Question:
         high: rank of the largest value.
         has_nan: NaN is among them.
         family: the instructions of the chains.
+        readings: those that are not the default ones.
     """
 
     src: Format
@@ -159,6 +161,7 @@ class Question:
     high: int
     has_nan: bool
     family: str = A2_A3
+    readings: Readings = ()
 
     @property
     def codes(self) -> int:
@@ -230,9 +233,17 @@ def _is_new(ascending: Ranks | Codes) -> npt.NDArray[np.bool_]:
     return np.append(True, ascending[1:] != ascending[:-1])
 
 
-def all_values(src: Format, dst: Format, family: str = A2_A3) -> Question:
+def all_values(src: Format, dst: Format, family: str = A2_A3, readings: Readings = ()) -> Question:
     """The question about all codes of the source."""
-    return Question(src=src, dst=dst, low=0, high=last_rank(src), has_nan=True, family=family)
+    return Question(
+        src=src,
+        dst=dst,
+        low=0,
+        high=last_rank(src),
+        has_nan=True,
+        family=family,
+        readings=readings,
+    )
 
 
 def judge(question: Question, chain: Function, single: Function) -> Verdict | None:
@@ -469,7 +480,11 @@ _SHORT_BELOW: Final = 10**12
 
 
 def question_between(
-    src: Format, dst: Format, values: tuple[Bound, Bound], family: str = A2_A3
+    src: Format,
+    dst: Format,
+    values: tuple[Bound, Bound],
+    family: str = A2_A3,
+    readings: Readings = (),
 ) -> Question:
     """The question about the values of a source from one bound to another, both included.
 
@@ -478,6 +493,7 @@ def question_between(
         dst: destination format.
         values: the bounds, of which the first is not above the second. Zero includes -0.
         family: the instructions of the chains.
+        readings: those that are not the default ones.
 
     Raises:
         RouteError: not two numbers, upside down, or no value of the source lies between.
@@ -498,7 +514,15 @@ def question_between(
             f"{src} has no value between {_text(least)} and {_text(largest)}; the nearest: "
             f"{', '.join(near)}"
         )
-    return Question(src=src, dst=dst, low=low, high=high, has_nan=False, family=family)
+    return Question(
+        src=src,
+        dst=dst,
+        low=low,
+        high=high,
+        has_nan=False,
+        family=family,
+        readings=readings,
+    )
 
 
 def _text(bound: Bound) -> str:

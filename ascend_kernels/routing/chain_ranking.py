@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ascend_kernels.matrix import READ_OTHERWISE, CastRule, rules_of
 from ascend_kernels.routing.chain_check import (
     DifferingCode,
     Evidence,
@@ -27,6 +28,7 @@ from ascend_kernels.routing.chain_check import (
 from ascend_kernels.routing.chains import (
     MOST_STEPS,
     Chain,
+    Rules,
     all_chains,
     chain_named,
     function_of,
@@ -44,7 +46,7 @@ from simulator.arithmetic.cast_choices import (
     without_subnormals,
 )
 from simulator.arithmetic.trust import ASSUME_GRADUAL_UNDERFLOW
-from simulator.corrections import ElementStep
+from simulator.corrections import READINGS, ElementStep, Readings, merged, value_of_reading
 from simulator.machine.core import ScalarWork
 from simulator.machine.isa import ScalarOp
 from simulator.numbers.formats import FORMATS, FP32, Codes, FloatFormat, Format, IntFormat
@@ -155,8 +157,9 @@ def ranked_chains(
         RouteError: the thresholds of the best one and its codes do not agree, under `exhaustive`.
     """
     src, dst, family = question.src, question.dst, question.family
-    single = function_of((single_rounding(src, dst, mode, family),))
-    chains = list(all_chains(src, dst, steps, family=family))
+    readings = question.readings
+    single = function_of((single_rounding(src, dst, mode, family),), readings)
+    chains = list(all_chains(src, dst, steps, family=family, readings=readings))
     counts = _boundary_counts(question, chains, single)
     by_formats: dict[tuple[Format, ...], list[Chain]] = {}
     for chain in chains:
@@ -186,7 +189,8 @@ def _scaled_chains(
 ) -> list[RankedChain]:
     """The best of the chains with a scaled step."""
     ends = question.src, question.dst
-    chains = list(all_chains(*ends, steps, scaled=True, family=question.family))
+    family, readings = question.family, question.readings
+    chains = list(all_chains(*ends, steps, scaled=True, family=family, readings=readings))
     counts = _boundary_counts(question, chains, single)
     ways: dict[tuple[Format, ...], list[Chain]] = {}
     for chain in sorted(chains, key=counts.__getitem__):
@@ -199,7 +203,8 @@ def _shown(question: Question, judged: RankedChain, single: Function) -> RankedC
     before = judged.verdict
     if before.standing is not Evidence.PROVED or before.basis == IDENTITY_BASIS:
         return judged
-    verdict = enumerated(question, function_of(judged.chain.conversions), single)
+    function = function_of(judged.chain.conversions, question.readings)
+    verdict = enumerated(question, function, single)
     if not verdict.is_exact:
         raise RouteError(f"{judged.chain} {before} by its thresholds, and {verdict} by every code")
     shown = dataclasses.replace(verdict, rests_on=before.rests_on)
@@ -223,7 +228,7 @@ def _boundary_counts(
     @functools.lru_cache(maxsize=256)
     def converted(begun: tuple[ElementStep, ...]) -> Codes:
         before = converted(begun[:-1]) if len(begun) > 1 else codes
-        return function_of(begun[-1:])(before)
+        return function_of(begun[-1:], question.readings)(before)
 
     return {
         chain: int(np.count_nonzero(converted(chain.conversions) != wanted)) for chain in chains
@@ -269,7 +274,7 @@ def _foreign_modes(chain: Chain, mode: RoundMode) -> int:
 
 
 def chain_verdict(question: Question, chain: Chain, mode: RoundMode) -> Verdict | None:
-    """The verdict on one chain, and the chosen rules that it rests on.
+    """The verdict on one chain, and the chosen rules and readings that it rests on.
 
     Args:
         question: which sources.
@@ -288,13 +293,36 @@ def chain_verdict(question: Question, chain: Chain, mode: RoundMode) -> Verdict 
             differing=0,
             basis=IDENTITY_BASIS,
             exact_range=question.ends,
+            rests_on=_readings_behind(chain, question.readings),
         )
-    single = function_of((once,))
-    verdict = judge(question, function_of(conversions), single)
+    single = function_of((once,), question.readings)
+    verdict = judge(question, function_of(conversions, question.readings), single)
     if verdict is None or not verdict.is_exact:
         return verdict
     rests = (_rest(question, conversions, rule, single) for rule in CHOSEN_RULES)
-    return dataclasses.replace(verdict, rests_on=tuple(text for text in rests if text))
+    texts = (*(text for text in rests if text), *_readings_behind(chain, question.readings))
+    return dataclasses.replace(verdict, rests_on=texts)
+
+
+def _readings_behind(chain: Chain, readings: Readings) -> tuple[str, ...]:
+    """The words for the readings without which a cast of a chain would not be there."""
+    return tuple(
+        f"{cast} is there by the reading {name}={value}, and not by {name}={other}"
+        for name, value, other, rules in _other_rules(chain.family, readings)
+        for cast in chain.casts
+        if isinstance(cast.rule, CastRule) and not cast.is_among(rules)
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def _other_rules(family: str, readings: Readings) -> tuple[tuple[str, str, str, Rules], ...]:
+    """The name of each reading of a family, its value, the other one, and the rows under that."""
+    found = []
+    for name in dict.fromkeys(name for name, _ in READ_OTHERWISE.get(family, ())):
+        value = value_of_reading(READINGS[name], readings)
+        other = READINGS[name].other(value)
+        found.append((name, value, other, rules_of(family, merged(readings, {name: other}))))
+    return tuple(found)
 
 
 def _rest(
@@ -309,8 +337,8 @@ def _rest(
             if rule.concerns(conversion):
                 codes = rule.changed(conversion, codes)
             else:
-                codes = function_of((conversion,))(codes)
-        return function_of(conversions[-1:])(codes)
+                codes = function_of((conversion,), question.readings)(codes)
+        return function_of(conversions[-1:], question.readings)(codes)
 
     compare = between_thresholds if question.has_few_results else enumerated
     verdict = compare(question, otherwise, single)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,12 +16,15 @@ import numpy as np
 
 from ascend_kernels.matrix import (
     MATRIX,
+    CastControls,
     CastRule,
     CastStep,
     Operand,
     Resolution,
     cast_formats,
     resolve,
+    rules_of,
+    with_mode,
 )
 from ascend_kernels.program import TileProgram, lower, step_work
 from ascend_kernels.routing.vector_rows import (
@@ -31,7 +34,7 @@ from ascend_kernels.routing.vector_rows import (
     storage_format,
 )
 from ascend_kernels.vector_work import element_bits, vector_work
-from simulator.corrections import ElementStep, loop
+from simulator.corrections import ElementStep, Readings, corrections_of, loop
 from simulator.numbers import formats as f
 from simulator.numbers.convert import INF_NAN, SATURATE, Conversion
 from simulator.numbers.formats import Codes, Format, IntFormat
@@ -63,11 +66,12 @@ MOST_STEPS: Final = 4
 MOST_WORK: Final = 12
 """Instructions of a chain."""
 RouteRow = CastRule | VectorRow
+Rules = Mapping[tuple[Format, Format], CastRule]
 
 
 @functools.cache
-def _rows(family: str) -> dict[tuple[Format, Format], tuple[RouteRow, ...]]:
-    matrix = MATRIX[family]
+def _rows(family: str, readings: Readings) -> dict[tuple[Format, Format], tuple[RouteRow, ...]]:
+    matrix = rules_of(family, readings)
     beside = [row for row in VECTOR_ROWS if row.family == family]
     return {
         pair: (
@@ -92,15 +96,28 @@ class NativeCast:
     def work(self) -> tuple[WorkStep, ...]:
         """The instructions; their operands are yet to be placed."""
         if isinstance(self.rule, CastRule):
-            return resolve(
-                self.rule.family, self.rule.src, self.rule.dst, self.mode, strict=True
-            ).casts
+            mode = self.mode or self.rule.default
+            steps = (with_mode(step, mode) for step in self.rule.on)
+            return tuple(step for step in steps if isinstance(step, CastStep))
         return tuple(
             dataclasses.replace(step, mode=self.mode)
             if isinstance(step, CastStep) and step.takes_mode
             else step
             for step in self.rule.work
         )
+
+    def is_among(self, rules: Rules) -> bool:
+        """The rows have the pair, and the mode for it."""
+        rule = rules.get((self.rule.src, self.rule.dst))
+        return rule is not None and self.mode in (rule.modes or (None,))
+
+    @property
+    def end(self) -> str:
+        """Its destination and its mode in words."""
+        return " ".join(word for word in (str(self.rule.dst), self.words) if word)
+
+    def __str__(self) -> str:
+        return f"{self.rule.src} -> {self.end}"
 
     @property
     def is_scaled(self) -> bool:
@@ -178,10 +195,7 @@ class Chain:
         return _conversions(self)
 
     def __str__(self) -> str:
-        words = [str(self.src)]
-        for cast in self.casts:
-            words.append(f"-> {cast.rule.dst}" + (f" {cast.words}" if cast.words else ""))
-        return " ".join(words)
+        return " -> ".join([str(self.src), *(cast.end for cast in self.casts)])
 
 
 @functools.lru_cache(maxsize=1 << 14)
@@ -190,9 +204,11 @@ def _conversions(chain: Chain) -> tuple[ElementStep, ...]:
 
 
 @functools.lru_cache(maxsize=1 << 10)
-def function_of(conversions: tuple[ElementStep, ...]) -> Callable[[Codes], Codes]:
+def function_of(
+    conversions: tuple[ElementStep, ...], readings: Readings = ()
+) -> Callable[[Codes], Codes]:
     """A chain of conversions as a function from codes to codes, by the fastest engine."""
-    path = loop(conversions)
+    path = loop(conversions, corrections_of(readings))
     dtype = conversions[-1].dst.code_dtype
 
     def convert(codes: Codes) -> Codes:
@@ -219,7 +235,13 @@ def single_rounding(src: Format, dst: Format, mode: RoundMode, family: str = A2_
 
 
 def all_chains(
-    src: Format, dst: Format, steps: int, *, scaled: bool = False, family: str = A2_A3
+    src: Format,
+    dst: Format,
+    steps: int,
+    *,
+    scaled: bool = False,
+    family: str = A2_A3,
+    readings: Readings = (),
 ) -> Iterator[Chain]:
     """Yields every chain of at most `steps` rows, shorter ones first.
 
@@ -229,13 +251,14 @@ def all_chains(
         steps: 1 to `MOST_STEPS`.
         scaled: yield the chains with one scaled step instead of those without.
         family: the instructions.
+        readings: those that are not the default ones.
     """
     # That codes are read as those of another format takes no instruction, and counts for none.
     rows = (row for row in VECTOR_ROWS if row.family == family)
     views = sum(row.src is src and not row.work for row in rows)
     for count in range(1, steps + views + 1):
-        for path in _paths((src,), dst, count, family):
-            choices = (_choices(family, pair) for pair in itertools.pairwise(path))
+        for path in _paths((src,), dst, count, family, readings):
+            choices = (_choices(family, readings, pair) for pair in itertools.pairwise(path))
             for casts in itertools.product(*choices):
                 chain = Chain(casts=casts)
                 is_asked = sum(cast.is_scaled for cast in casts) == scaled
@@ -244,25 +267,27 @@ def all_chains(
 
 
 @functools.cache
-def _choices(family: str, pair: tuple[Format, Format]) -> tuple[NativeCast, ...]:
+def _choices(
+    family: str, readings: Readings, pair: tuple[Format, Format]
+) -> tuple[NativeCast, ...]:
     return tuple(
         NativeCast(rule=row, mode=mode)
-        for row in _rows(family)[pair]
+        for row in _rows(family, readings)[pair]
         for mode in row.modes or (None,)
     )
 
 
 def _paths(
-    begun: tuple[Format, ...], dst: Format, left: int, family: str
+    begun: tuple[Format, ...], dst: Format, left: int, family: str, readings: Readings
 ) -> Iterator[tuple[Format, ...]]:
     if left == 0:
         if begun[-1] is dst:
             yield begun
         return
-    for src, over in _rows(family):
+    for src, over in _rows(family, readings):
         is_cast = storage_format(over, family) is over
         if src is begun[-1] and (is_cast or left == 1):
-            yield from _paths((*begun, over), dst, left - 1, family)
+            yield from _paths((*begun, over), dst, left - 1, family, readings)
 
 
 def chain_named(formats: tuple[Format, ...], modes: tuple[str, ...], family: str = A2_A3) -> Chain:
@@ -278,7 +303,7 @@ def chain_named(formats: tuple[Format, ...], modes: tuple[str, ...], family: str
     """
     casts = []
     for pair, words in zip(itertools.pairwise(formats), modes, strict=True):
-        named = [cast for cast in _choices(family, pair) if cast.words == words]
+        named = [cast for cast in _choices(family, (), pair) if cast.words == words]
         if not named:
             raise KeyError(f"{pair[0]} -> {pair[1]} {words}")
         casts.append(named[0])
@@ -286,7 +311,10 @@ def chain_named(formats: tuple[Format, ...], modes: tuple[str, ...], family: str
 
 
 def chain_of(
-    formats: Sequence[Format], modes: Sequence[RoundMode | None], family: str = A2_A3
+    formats: Sequence[Format],
+    modes: Sequence[RoundMode | None],
+    family: str = A2_A3,
+    readings: Readings = (),
 ) -> Chain:
     """The chain of casts through these formats, each a row of the matrix.
 
@@ -294,13 +322,15 @@ def chain_of(
         formats: both ends included.
         modes: of each cast; None: the row's default. A row without modes takes any.
         family: the instructions.
+        readings: those that are not the default ones.
 
     Raises:
         UnsupportedCastError: the family has no such pair.
         CastModeError: the pair lacks the mode.
     """
+    controls = CastControls(readings=readings)
     found = (
-        resolve(family, src, dst, mode, strict=True)
+        resolve(family, src, dst, mode, strict=True, controls=controls)
         for (src, dst), mode in zip(itertools.pairwise(formats), modes, strict=True)
     )
     return Chain(

@@ -419,11 +419,11 @@ def routes(
     check_dtype(dst)
     check_choice("mode", mode, CastMode)
     src_format, dst_format = known_formats(src, dst)
-    family = current().chip.isa
+    family, readings = current().chip.isa, current().readings
     check_ends(src_format, dst_format, steps, family)
-    question = all_values(src_format, dst_format, family)
+    question = all_values(src_format, dst_format, family, readings)
     if values is not None:
-        question = question_between(src_format, dst_format, values, family)
+        question = question_between(src_format, dst_format, values, family, readings)
     asked = mode.round_mode or default_mode(src_format, dst_format)
     found = lookup(question, asked, steps, exhaustive=exhaustive)
     return Routes(

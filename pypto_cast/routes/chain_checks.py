@@ -159,18 +159,18 @@ def check_chain(
     check_choice("once", once, CastMode)
     given = _checked_steps(steps)
     formats = [known_formats(src, src)[0], *(known_formats(src, one)[1] for one, _ in given)]
-    family = current().chip.isa
-    chain = chain_of(formats, [mode.round_mode for _, mode in given], family)
+    family, readings = current().chip.isa, current().readings
+    chain = chain_of(formats, [mode.round_mode for _, mode in given], family, readings)
     if chain.src is chain.dst and (FP32, FP32) not in itertools.pairwise(formats):
         raise RouteError(
             f"{chain} ends where it began, and one rounding of {chain.src} to itself changes "
             "nothing; leave the last step out"
         )
     asked = once.round_mode or default_mode(chain.src, chain.dst)
-    question = all_values(chain.src, chain.dst, family)
+    question = all_values(chain.src, chain.dst, family, readings)
     functions = (
-        function_of(chain.conversions),
-        function_of((single_rounding(chain.src, chain.dst, asked, family),)),
+        function_of(chain.conversions, readings),
+        function_of((single_rounding(chain.src, chain.dst, asked, family),), readings),
     )
     codes = None if data is None else _codes_of_data(data, src)
     verdict = chain_verdict(question, chain, asked) or _tried(question)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from pypto_cast.cli.app import ChipName, Force, Json, refuse_unread
+from pypto_cast.cli.app import ChipName, Force, Json, Readings, readings_named, refuse_unread
 from pypto_cast.dtypes.data_types import CastMode
 from pypto_cast.dtypes.names import dtype_named, mode_named
 from pypto_cast.options.context import options
@@ -60,6 +60,7 @@ def run_route(
         Path | None, typer.Option(metavar="FILE", help="Write the page of --all there.")
     ] = None,
     chip: ChipName = None,
+    reading: Readings = None,
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -68,7 +69,9 @@ def run_route(
         if html is None or not all_pairs:
             raise ValueError("--all and --html FILE go together")
         of_one = ("from_", "to", "mode", "values", "steps", "through", "data", "exhaustive")
-        refuse_unread(context, (*of_one, "chip", "json"), "of the page of every pair and mode")
+        refuse_unread(
+            context, (*of_one, "chip", "reading", "json"), "of the page of every pair and mode"
+        )
         check_pages()
         check_free(html, force=force)
         with new_file(html, force=force) as file:
@@ -79,13 +82,13 @@ def run_route(
         raise ValueError("--from and --to name the dtypes; --all --html FILE takes every pair")
     if through is not None:
         refuse_unread(context, ("values", "steps"), "of chains that are found")
-        with options(chip=chip):
+        with options(chip=chip, readings=readings_named(reading)):
             checked = _checked(from_, to, through, mode, data, exhaustive=exhaustive)
         terminal.show(checked, as_json=json)
         return
     if data is not None:
         raise ValueError("--data counts what a chain changes; --through names the chain")
-    with options(chip=chip):
+    with options(chip=chip, readings=readings_named(reading)):
         found = routes(
             dtype_named(from_),
             dtype_named(to),
