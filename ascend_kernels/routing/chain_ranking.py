@@ -158,7 +158,7 @@ def ranked_chains(
     """
     src, dst, family = question.src, question.dst, question.family
     readings = question.readings
-    single = function_of((single_rounding(src, dst, mode, family),), readings)
+    single = function_of((single_rounding(src, dst, mode, family, readings),), readings)
     chains = list(all_chains(src, dst, steps, family=family, readings=readings))
     counts = _boundary_counts(question, chains, single)
     by_formats: dict[tuple[Format, ...], list[Chain]] = {}
@@ -284,7 +284,7 @@ def chain_verdict(question: Question, chain: Chain, mode: RoundMode) -> Verdict 
     Returns:
         None where there is none; see `judge`.
     """
-    once = single_rounding(chain.src, chain.dst, mode, chain.family)
+    once = single_rounding(chain.src, chain.dst, mode, chain.family, question.readings)
     conversions = chain.conversions
     if conversions == (once,):
         return Verdict(

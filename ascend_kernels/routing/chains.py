@@ -219,13 +219,15 @@ def function_of(
     return convert
 
 
-def single_rounding(src: Format, dst: Format, mode: RoundMode, family: str = A2_A3) -> Conversion:
+def single_rounding(
+    src: Format, dst: Format, mode: RoundMode, family: str = A2_A3, readings: Readings = ()
+) -> Conversion:
     """The one rounding that a chain is held against: saturating, by the definition's NaN rule.
 
     Values out of range become what a cast of the pair makes of them, where the family has one.
     From FP32 to FP32 it rounds to integral values.
     """
-    rule = MATRIX[family].get((src, dst))
+    rule = rules_of(family, readings).get((src, dst))
     policy = INF_NAN
     if rule is not None:
         policy = rule.overflow

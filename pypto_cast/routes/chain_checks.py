@@ -168,10 +168,8 @@ def check_chain(
         )
     asked = once.round_mode or default_mode(chain.src, chain.dst)
     question = all_values(chain.src, chain.dst, family, readings)
-    functions = (
-        function_of(chain.conversions, readings),
-        function_of((single_rounding(chain.src, chain.dst, asked, family),), readings),
-    )
+    once_rounded = single_rounding(chain.src, chain.dst, asked, family, readings)
+    functions = tuple(function_of(one, readings) for one in (chain.conversions, (once_rounded,)))
     codes = None if data is None else _codes_of_data(data, src)
     verdict = chain_verdict(question, chain, asked) or _tried(question)
     if exhaustive and question.is_enumerable and verdict.standing is Evidence.PROVED:
