@@ -8,7 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from ascend_kernels.matrix import MATRIX, CastRule
+from ascend_kernels.matrix import MATRIX, CastRule, rules_of
+from simulator.corrections import Readings
 from simulator.numbers.formats import FloatFormat, Format, IntFormat
 from simulator.numbers.literals import number_of
 from simulator.numbers.rounding import rounds_away
@@ -43,8 +44,8 @@ class MatrixRow:
         return "exact" if self.overflow == _NO_OVERFLOW else "no rounding"
 
 
-def rows(family: str = A2_A3) -> list[MatrixRow]:
-    """One row per pair of a family, in the order of the matrix."""
+def rows(family: str = A2_A3, readings: Readings = ()) -> list[MatrixRow]:
+    """One row per pair of a family under readings, in the order of the matrix."""
     return [
         MatrixRow(
             source=rule.src.name,
@@ -54,7 +55,7 @@ def rows(family: str = A2_A3) -> list[MatrixRow]:
             overflow=_overflow(rule),
             off_acts=bool(rule.off),
         )
-        for rule in MATRIX[family].values()
+        for rule in rules_of(family, readings).values()
     ]
 
 

@@ -115,6 +115,24 @@ def test_explain_follows_readings(command: Command) -> None:
     assert ran.out.count("CAST_") == 5
 
 
+def test_matrix_and_trace_follow_readings(command: Command, tmp_path: Path) -> None:
+    on = ("--chip", "Ascend950PR", "--reading")
+    rows = {
+        value: command("matrix", *on, f"fp32-fp8-modes={value}", "--json").json["pairs"]
+        for value in ("five", "rint")
+    }
+    modes = {
+        value: next(row["modes"] for row in found if (row["src"], row["dst"]) == ("FP32", "E5M2"))
+        for value, found in rows.items()
+    }
+    assert modes == {"five": ["RINT", "ROUND", "FLOOR", "CEIL", "TRUNC"], "rint": ["RINT"]}
+    np.save(tmp_path / "x.npy", np.ones((8, 64), np.uint16))
+    words = ("trace", tmp_path / "x.npy", "--from", "DT_BF16", "--to", "DT_FP4_E2M1X2", *on)
+    ceil = ("--mode", "CAST_CEIL", "--tile", "8,64")
+    assert "CAST_CEIL" in command(*words, "bf16-fp4-modes=five", *ceil).out
+    assert "CAST_RINT" in command(*words, "bf16-fp4-modes=none", *ceil).out
+
+
 def test_satmode_off(command: Command, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.full(32, 300.0, np.float16))
     output = tmp_path / "y.npy"

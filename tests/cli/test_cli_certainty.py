@@ -156,6 +156,43 @@ def test_two_chips_stand_side_by_side(command: Command, kernel: str, tmp_path: P
     assert "unknown chip 'A5'" in command(*words, "--against", "A5").error
 
 
+def test_readings_of_the_950(command: Command, tmp_path: Path) -> None:
+    """NaN to E2M1 and back is 0 or 6; beside A2/A3, which have no readings, only one chip does."""
+    path, values = tmp_path / "k.py", tmp_path / "v.npz"
+    path.write_text(
+        "import pypto\n\n@pypto.jit\ndef small(x: pypto.Tensor[[1, 64], pypto.DT_BF16], "
+        "y: pypto.Tensor[[1, 64], pypto.DT_BF16]):\n    pypto.set_vec_tile_shapes(1, 64)\n"
+        "    y[:] = pypto.cast(pypto.cast(x, pypto.DT_FP4_E2M1X2), pypto.DT_BF16)\n\n"
+        "@pypto.jit\ndef same(x: pypto.Tensor[[1, 64], pypto.DT_BF16], "
+        "y: pypto.Tensor[[1, 64], pypto.DT_FP32]):\n    pypto.set_vec_tile_shapes(1, 64)\n"
+        "    y[:] = pypto.cast(x, pypto.DT_FP32)\n"
+    )
+    np.savez(tmp_path / "in.npz", x=np.full((1, 64), 0x7FC0, np.uint16))
+    words = (
+        "certainty",
+        f"{path}::small",
+        "--inputs",
+        tmp_path / "in.npz",
+        "--chip",
+        "Ascend950PR",
+    )
+    shown = ("--values", values, "--force")
+    for reading, code in (("zero", 0x0000), ("max", 0x40C0)):
+        ran = command(*words, *shown, "--reading", f"nan-e2m1={reading}")
+        assert (ran.code, "READING_nan-e2m1       64" in ran.out) == (0, True)
+        with np.load(values, allow_pickle=False) as held:
+            assert set(held["y"].ravel().tolist()) == {code}
+    read = ("--reading", "nan-e2m1=max")
+    same = ("certainty", f"{path}::same", *words[2:4])
+    for chips in (("Ascend950PR", "Ascend910B3"), ("Ascend910B3", "Ascend950PR")):
+        found = command(*same, "--chip", chips[0], "--against", chips[1], *read, "--json").json
+        assert [each["chip"] for each in found["chips"]] == [*chips]
+    for neither in ((), ("--against", "Ascend910B1")):
+        assert "Ascend910B3, of A2/A3, has none" in command(*same, *neither, *read).error
+    wrong = ("--against", "Ascend950PR", "--reading", "nan-e2m=max")
+    assert "the nearest is 'nan-e2m1'" in command(*same, *wrong).error
+
+
 def test_what_is_trusted_changes_it(command: Command, kernel: str, tmp_path: Path) -> None:
     path = inputs(tmp_path)
 

@@ -484,3 +484,23 @@ def test_an_unknown_trust_is_listed(command: Command, tmp_path: Path) -> None:
     words = ("judge", tmp_path / "y.npy", "--kernel", "k.py::k", "--inputs", tmp_path / "in.npz")
     error = command(*words, "--trust", "documents").error
     assert error.startswith("option trust must be one of ('default', 'documented', 'ieee')")
+
+
+def test_a_result_of_the_950_under_a_reading(command: Command, tmp_path: Path) -> None:
+    """NaN becomes 6 by one reading alone; the script of the part has it too."""
+    path, result = tmp_path / "small.py", tmp_path / "y.npy"
+    path.write_text(
+        "import pypto_cast as pypto\n\nM = pypto.Tensor[[1, 64], pypto.DT_BF16]\n\n"
+        "@pypto.frontend.jit\ndef small(x: M, y: M):\n    pypto.set_vec_tile_shapes(1, 64)\n"
+        "    y[:] = pypto.cast(pypto.cast(x, pypto.DT_FP4_E2M1X2), pypto.DT_BF16)\n"
+    )
+    np.savez(tmp_path / "in.npz", x=np.full((1, 64), 0x7FC0, np.uint16))
+    np.save(result, np.full((1, 64), 0x40C0, np.uint16))
+    words = ("judge", result, "--kernel", f"{path}::small", "--inputs", tmp_path / "in.npz")
+    on = (*words, "--chip", "Ascend950PR")
+    assert command(*on).code == 1
+    assert command(*on, "--reading", "nan-e2m1=max").code == 0
+    part = tmp_path / "part.npz"
+    cut = command(*on, "--reading", "bf16-inf-e8m0=nan", "--reproduce", part)
+    assert cut.code == 1
+    assert "'bf16-inf-e8m0': 'nan'" in part.with_suffix(".py").read_text()

@@ -8,7 +8,7 @@ import inspect
 import runpy
 import sys
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Annotated, Any, Final, cast, get_args
@@ -16,8 +16,18 @@ from typing import Annotated, Any, Final, cast, get_args
 import numpy as np
 import typer
 
+from ascend_kernels.matrix import READ_OTHERWISE
 from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError
-from pypto_cast.cli.app import ChipName, Facts, Force, Json, NpuOnCpu, ReplaceInstalled
+from pypto_cast.cli.app import (
+    ChipName,
+    Facts,
+    Force,
+    Json,
+    NpuOnCpu,
+    Readings,
+    ReplaceInstalled,
+    readings_named,
+)
 from pypto_cast.dtypes.data_types import DataType, numpy_dtype
 from pypto_cast.kernel.certainty import Remedy
 from pypto_cast.kernel.jit import Kernel
@@ -35,6 +45,8 @@ from pypto_cast.testing.saved_bounds import save_bounds, save_values
 from pypto_cast.upstream.import_alias import as_pypto
 from pypto_cast.upstream.npu_requests import npu_requests
 from pypto_cast.upstream.wheel_compile import module_name
+from simulator.corrections import READINGS, merged
+from tiling.chips import DEFAULT_CHIP, chip_named
 from tiling.input_files import MOST_DOCUMENT_BYTES, regular
 
 SEPARATOR: Final = "::"
@@ -222,6 +234,7 @@ def run_certainty(
     ] = "default",
     facts: Facts = None,
     chip: ChipName = None,
+    reading: Readings = None,
     against: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Another chip, whose certainty is shown beside."),
@@ -246,11 +259,18 @@ def run_certainty(
     check_apart([html, bounds, values])
     if html is not None:
         check_pages()
+    chips = (chip,) if against is None else (chip, against)
+    readings = _readings_by_chip(chips, readings_named(reading))
     with (
         as_pypto(replace_installed=replace_installed),
         npu_requests(on_cpu=npu_on_cpu),
         # Whether it is one is for the options to say, which lists them.
-        options(trust=cast(TrustName, trust), facts=facts, chip=chip),
+        options(
+            trust=cast(TrustName, trust),
+            facts=facts,
+            chip=chip,
+            readings=readings[0],
+        ),
     ):
         file, found = kernel_named(kernel)
         arguments, others = saved_arguments(found, inputs)
@@ -263,7 +283,7 @@ def run_certainty(
             by_chip = {} if against is None else {current().chip.name: certainty}
             if against is not None:
                 copies = [np.array(array) for array in arguments]
-                with options(chip=against):
+                with options(chip=against, readings=readings[-1]):
                     by_chip[current().chip.name] = found.certainty(*copies, **others)
             tried = found.remedies(*arguments, most=what_if, **others) if what_if else ()
     if html is not None:
@@ -286,6 +306,17 @@ def run_certainty(
         notes=told.notes + written([html, bounds, values]),
     )
     terminal.show(report, as_json=json)
+
+
+def _readings_by_chip(
+    chips: Sequence[str | None], readings: Mapping[str, str]
+) -> list[Mapping[str, str]]:
+    """The readings for each chip; where only some of them have any, none for the others."""
+    has = [chip_named(chip or DEFAULT_CHIP.name).isa in READ_OTHERWISE for chip in chips]
+    if len(chips) == 1 or not any(has):  # for the options to refuse
+        return [readings] * len(chips)
+    defaults = {name: READINGS[name].default for name, _ in merged((), readings)}
+    return [readings if each else defaults for each in has]
 
 
 def _remedy(tried: Remedy) -> dict[str, object]:

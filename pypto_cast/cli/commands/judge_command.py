@@ -19,7 +19,9 @@ from pypto_cast.cli.app import (
     Force,
     Json,
     NpuOnCpu,
+    Readings,
     ReplaceInstalled,
+    readings_named,
     refuse_unread,
 )
 from pypto_cast.cli.commands.certainty_command import (
@@ -113,6 +115,7 @@ def run_judge(
     ] = None,
     force: Force = False,
     chip: ChipName = None,
+    reading: Readings = None,
     npu_on_cpu: NpuOnCpu = False,
     replace_installed: ReplaceInstalled = False,
     json: Json = False,
@@ -140,6 +143,7 @@ def run_judge(
         of_one = {
             **{"--precise": precise, "--kernel": kernel, "--inputs": inputs, "--output": output},
             **{"--release": release, "--trust": trust, "--pairs": pairs, "--memory": memory},
+            **{"--chip": chip, "--reading": reading},
         }
         if given_too := [name for name, value in of_one.items() if value]:
             raise ValueError(f"{result} holds many dumps, and {given_too[0]} is of one")
@@ -175,7 +179,10 @@ def run_judge(
             "as_pypto": {"replace_installed": replace_installed},
             "npu_requests": {"on_cpu": npu_on_cpu},
             # Whether these are known is for the options to say, which list them.
-            "options": {"release": release, "chip": chip, "trust": trust},
+            "options": {
+                **{"release": release, "chip": chip, "trust": trust},
+                "readings": readings_named(reading),
+            },
         }
         with (
             as_pypto(**settings["as_pypto"]),

@@ -6,17 +6,18 @@ A short file because each command has one.
 from __future__ import annotations
 
 from ascend_kernels import matrix_table
-from pypto_cast.cli.app import ChipName, Json
+from pypto_cast.cli.app import ChipName, Json, Readings, readings_named
+from pypto_cast.options.context import options
 from pypto_cast.report import terminal
 from pypto_cast.report.report import Report, Table, Words, columns, plain
-from tiling.chips import DEFAULT_CHIP, chip_named
 
 
-def run_matrix(chip: ChipName = None, json: Json = False) -> None:
+def run_matrix(chip: ChipName = None, reading: Readings = None, json: Json = False) -> None:
     """Show the casts of a chip, their modes and overflow."""
-    family = chip_named(chip or DEFAULT_CHIP.name).isa
+    with options(chip=chip, readings=readings_named(reading)) as context:
+        family = context.chip.isa
     rows = []
-    for row in matrix_table.rows(family):
+    for row in matrix_table.rows(family, context.readings):
         modes = " ".join(f"[{mode}]" if mode == row.default else mode for mode in row.modes)
         modes_cell = Words(value=row.modes, text=modes or row.no_modes)
         off = Words(value=row.off_acts, text="low bits" if row.off_acts else "")

@@ -11,7 +11,20 @@ import typer
 
 from pypto_cast.cast.cast_run import TracedCast, trace_cast, without_advice
 from pypto_cast.cli import timeline_png
-from pypto_cast.cli.app import Array, ChipName, Facts, Force, Held, Json, Mode, Satmode, Tile, To
+from pypto_cast.cli.app import (
+    Array,
+    ChipName,
+    Facts,
+    Force,
+    Held,
+    Json,
+    Mode,
+    Readings,
+    Satmode,
+    Tile,
+    To,
+    readings_named,
+)
 from pypto_cast.dtypes.data_types import CastMode
 from pypto_cast.dtypes.names import dtype_named, mode_named, satmode_named
 from pypto_cast.options.context import options
@@ -33,6 +46,7 @@ def run_trace(
     satmode: Satmode = "ON",
     tile: Tile = None,
     chip: ChipName = None,
+    reading: Readings = None,
     from_: Held = None,
     costs: Annotated[
         str | None,
@@ -77,7 +91,12 @@ def run_trace(
     sat = satmode_named(satmode)
     tile_shape = tile_named(tile) if tile is not None else ()
     with (
-        options(vec_tile_shapes=tile_shape, chip=chip, facts=facts) as context,
+        options(
+            vec_tile_shapes=tile_shape,
+            chip=chip,
+            readings=readings_named(reading),
+            facts=facts,
+        ) as context,
         without_advice(),
     ):
         parameters = context.cost_set if costs is None else cost_set(costs)

@@ -93,3 +93,79 @@ def test_the_command_takes_a_chip(command: Command) -> None:
     refused = command(*words[:5])
     assert refused.code == 2
     assert "A2/A3 casts nothing from or to HF8" in refused.err
+
+
+TO_E4M3 = (pypto.DT_FP32, pypto.DT_FP8E4M3, pypto.CAST_ROUND)
+FLOORED = [(pypto.DT_BF16, pypto.CAST_FLOOR), (pypto.DT_FP4_E2M1X2, pypto.CAST_FLOOR)]
+
+
+def on_950(**readings: str) -> Any:
+    """The options of the chip with readings, "_" for "-"."""
+    named = {name.replace("_", "-"): value for name, value in readings.items()}
+    return pypto.options(chip="Ascend950PR", readings=named)
+
+
+def test_a_route_in_a_mode_that_one_reading_has() -> None:
+    """Ties between neighbours of E4M3 go to the even one by RINT, away from zero by ROUND."""
+    with on_950():
+        best = pypto.routes(*TO_E4M3).best
+    assert best.verdict.is_exact
+    assert best.verdict.rests_on == (
+        "FP32 -> E4M3FN CAST_ROUND is there by the reading fp32-fp8-modes=five, and not by "
+        "fp32-fp8-modes=rint",
+    )
+    with on_950(fp32_fp8_modes="rint"):
+        best = pypto.routes(*TO_E4M3).best
+    numbers = np.arange(0x7E, dtype=np.uint8).view(ml_dtypes.float8_e4m3fn).astype(np.float32)
+    above = np.arange(1, 0x7F, dtype=np.uint8).view(ml_dtypes.float8_e4m3fn).astype(np.float32)
+    to_even = ((numbers + above) / 2).astype(ml_dtypes.float8_e4m3fn).astype(np.float32)
+    ties = int((to_even == numbers).sum()) + 1  # and 464, which ROUND takes beyond 448
+    assert (str(best.chain), best.verdict.differing) == ("FP32 -> E4M3FN CAST_RINT", 2 * ties)
+
+
+def test_a_chain_in_a_mode_that_one_reading_has() -> None:
+    with on_950(bf16_fp4_modes="five"):
+        found = pypto.check_chain(pypto.DT_FP32, FLOORED, pypto.CAST_FLOOR)
+        assert found.is_exact
+        assert "bf16-fp4-modes=five, and not by bf16-fp4-modes=none" in str(found.report)
+    with (
+        on_950(),
+        pytest.raises(pypto.CastModeError, match="BF16 -> E2M1 has no mode CAST_FLOOR"),
+    ):
+        pypto.check_chain(pypto.DT_FP32, FLOORED, pypto.CAST_FLOOR)
+
+
+def test_a_pair_that_one_reading_has() -> None:
+    """The instruction clamps; without it overflow is that of a float."""
+    ends = pypto.DT_INT32, pypto.DT_FP16
+    with on_950(int32_fp16="none"):
+        best = pypto.routes(*ends).best
+    assert best.verdict.is_exact
+    assert str(best.chain) == "INT32 -> FP32 CAST_RINT -> FP16 CAST_RINT"
+    with on_950():
+        assert [step.dtype for step in pypto.routes(*ends).best.steps] == [pypto.DT_FP16]
+
+
+@pytest.mark.parametrize(("value", "code"), [("zero", 0), ("max", 7)])
+def test_nan_of_a_route_is_that_of_the_reading(value: str, code: int) -> None:
+    steps = [(pypto.DT_FP32, pypto.CAST_NONE), (pypto.DT_BF16, pypto.CAST_RINT)]
+    values = np.array([[np.nan, 1.0] * 32], np.float16)
+    with on_950(nan_e2m1=value), pypto.options(vec_tile_shapes=[1, 64]):
+        found = pypto.check_chain(
+            pypto.DT_FP16,
+            [*steps, (pypto.DT_FP4_E2M1X2, pypto.CAST_RINT)],
+            data=values,
+        )
+        codes = found.route.cast(pypto.from_numpy(values)).numpy().view(np.uint8)
+    assert codes[0, :2].tolist() == [code, 2]
+    assert found.data is not None
+    assert found.data.differing == 0
+
+
+def test_the_command_takes_readings(command: Command) -> None:
+    words = ("route", "--from", "fp32", "--to", "fp8e4m3", "--mode", "round")
+    on = ("--chip", "Ascend950PR", "--reading", "fp32-fp8-modes=rint")
+    assert "FP32 -> E4M3FN CAST_RINT" in command(*words, *on).out
+    refused = command(*words, *on, "--through", "E4M3FN:ROUND")
+    assert "FP32 -> E4M3FN has no mode CAST_ROUND" in refused.error
+    assert "none" in command(*words, "--reading", "fp32-fp8-modes=rint").error
