@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from ascend_kernels.matrix import UnsupportedCastError, default_mode
-from simulator.numbers.formats import Format
+from ascend_kernels.matrix import UnsupportedCastError, default_mode, rules_of
+from simulator.numbers.formats import FloatFormat, Format
 from simulator.numbers.rounding import RoundMode
 from tiling.chips import A2_A3
 
@@ -78,6 +78,8 @@ def advised(
 ) -> UnsupportedCastError:
     """The error for a pair outside the matrix, with the best route of casts that the table has.
 
+    Of a family without a table the route is one whose first cast rounds nothing.
+
     Args:
         error: of `resolve`.
         family: the instructions of the chip.
@@ -87,4 +89,22 @@ def advised(
     """
     asked = mode or default_mode(src, dst)
     best = recorded_rows(family).get((src.name, dst.name, asked.name), ())[:1]
-    return UnsupportedCastError("".join([str(error), *(f". {route.words}" for route in best)]))
+    words = [route.words for route in best] or _in_one_rounding(family, src, dst, mode)
+    return UnsupportedCastError("".join([str(error), *(f". {text}" for text in words)]))
+
+
+def _in_one_rounding(
+    family: str, src: Format, dst: Format, mode: RoundMode | None
+) -> Iterator[str]:
+    """The words for a route of two casts of which the first is exact, to a float without modes."""
+    rules = rules_of(family)
+    for first in rules.values():
+        last = rules.get((first.dst, dst))
+        is_exact = isinstance(first.dst, FloatFormat) and not first.modes
+        if first.src is not src or not is_exact or last is None:
+            continue
+        asked = mode or last.default
+        if not last.modes or asked in last.modes:
+            steps = f"{src} -> {first.dst} -> {dst}" + (f" CAST_{asked}" if last.modes else "")
+            yield f"{steps} rounds once: its first cast is exact"
+            return

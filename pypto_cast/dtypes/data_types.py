@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from simulator.numbers import formats as f
 from simulator.numbers.formats import Format
@@ -323,11 +324,11 @@ ROWS: Final = (
     _row(f.E5M2, DT_FP8E5M2, _T.FLOAT8E5M2, "f8e5m2", None, "F8_E5M2"),
     _row(f.E4M3FNUZ, None, _T.FLOAT8E4M3FNUZ, None, None, "F8_E4M3FNUZ"),
     _row(f.E5M2FNUZ, None, _T.FLOAT8E5M2FNUZ, None, None, "F8_E5M2FNUZ"),
-    _row(f.E8M0, DT_FP8E8M0, _T.FLOAT8E8M0, "f8e8m0", None, "F8_E8M0"),
+    _row(f.E8M0, DT_FP8E8M0, _T.FLOAT8E8M0, "f8e8m0", None, "F8_E8M0", "float8_e8m0"),
     _row(f.HF8, DT_HF8, None, None, None, None, "hifloat8"),
     _row(f.E2M3, None, _T.FLOAT6E2M3),
     _row(f.E3M2, None, _T.FLOAT6E3M2),
-    _row(f.E2M1, DT_FP4_E2M1X2, _T.FLOAT4E2M1, "f4e2m1"),
+    _row(f.E2M1, DT_FP4_E2M1X2, _T.FLOAT4E2M1, "f4e2m1", None, None, "float4_e2m1"),
     _row(f.E1M2, DT_FP4_E1M2X2, None, None, None, None, "float4_e1m2"),
     _row(f.BOOL, DT_BOOL, _T.BOOL, "boolean", "bool", "BOOL", "bool_"),
     _row(f.UINT8, DT_UINT8, _T.UINT8, "u8", "uint8", "U8"),
@@ -368,14 +369,14 @@ DTYPE_OF: Final[Mapping[Format, DataType]] = {
 _BY_NUMPY: Final[Mapping[np.dtype[Any], DataType]] = {
     fmt.dtype: dtype for fmt, dtype in DTYPE_OF.items() if dtype is not DT_DOUBLE
 }
+_EN_DTYPES: Final = ("hifloat8", "float8_e8m0", "float4_e2m1", "float4_e1m2")
 _BY_NAME: Final[Mapping[str, DataType]] = {
     alias: row.pypto
     for row in ROWS
-    if row.pypto is not None and row.dtype is not None and row.dtype.names is not None
     for alias in row.aliases
+    if row.pypto is not None and alias in _EN_DTYPES
 }
-"""By the name of another library's numpy dtype, of formats that numpy and ml_dtypes lack: those of
-en_dtypes."""
+"""By the name of a numpy dtype of en_dtypes'."""
 
 
 def bytes_of(dtype: DataType) -> int:
@@ -431,7 +432,7 @@ def numpy_dtype(dtype: DataType) -> np.dtype[Any]:
 
 
 def dtype_of_numpy(dtype: np.dtype[Any]) -> DataType:
-    """The DataType of a numpy dtype, in any byte order; HF8 and E1M2 are en_dtypes' too.
+    """The DataType of a numpy dtype, in any byte order; floats of 8 and 4 bits are en_dtypes' too.
 
     Raises:
         TypeError: no cast takes it; the text names the numpy dtypes that do.
@@ -439,10 +440,17 @@ def dtype_of_numpy(dtype: np.dtype[Any]) -> DataType:
     native = dtype.newbyteorder("=")
     found = _BY_NUMPY.get(native) or _BY_NAME.get(native.name)
     if found is None:
-        holders = ", ".join(str(known) for known in _BY_NUMPY)
+        plain = (str(known) for known in _BY_NUMPY if known.names is None)
+        holders = ", ".join([*plain, *(f"{name} of en_dtypes" for name in _BY_NAME)])
         hint = " (float64: use .astype(numpy.float32))" if native == np.float64 else ""
         raise TypeError(f"numpy dtype {dtype} has no pypto dtype{hint}; these have: {holders}")
     return found
+
+
+def with_our_dtype(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Elements of en_dtypes' dtypes as those of ours, over the same memory; others as they are."""
+    dtype = _BY_NAME.get(array.dtype.name)
+    return array if dtype is None else array.view(numpy_dtype(dtype))
 
 
 class _Numbered(enum.Enum):

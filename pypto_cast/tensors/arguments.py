@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import operator
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import EllipsisType
@@ -12,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.dtypes.data_types import DataType, TileOpFormat, dtype_of_numpy, numpy_dtype
+from pypto_cast.dtypes.data_types import DataType, TileOpFormat, numpy_dtype, with_our_dtype
 from pypto_cast.tensors.symbolic import StatusType, Symbol
 from simulator.numbers import float_environment
 from simulator.numbers.convert import INF_NAN, codes_of, convert, values_of
@@ -170,17 +171,22 @@ def declared_dimensions(shape: object) -> tuple[tuple[Dimension, ...], Shape]:
     return entries, entries
 
 
+_VALUES_GO_TO_DATA: Final = " (the first argument is the shape; values go to data=)"
+
+
 def checked_shape(shape: object) -> tuple[int, ...]:
     if shape is None:
         return ()
     if not isinstance(shape, (list, tuple)):
-        raise TypeError(f"shape must be a list or tuple of ints, not {shape!r}")
+        raise TypeError(
+            f"shape must be a list or tuple of ints, not {reprlib.repr(shape)}{_VALUES_GO_TO_DATA}"
+        )
     entries = []
     for entry in shape:
         if isinstance(entry, (bool, np.bool_)) or not hasattr(entry, "__index__"):
             raise TypeError(
-                f"shape {list(shape)}: {entry!r} is no int (the first argument is the shape; "
-                "values go to data=)"
+                f"shape {reprlib.repr(list(shape))}: {reprlib.repr(entry)} is no int"
+                f"{_VALUES_GO_TO_DATA}"
             )
         if operator.index(entry) < DYNAMIC:
             raise ValueError(
@@ -206,39 +212,34 @@ def matched_shape(
 def values_held(data: object, dtype: DataType) -> npt.NDArray[Any]:
     """Take values in: an array as it is, Python numbers converted.
 
-    Codes of a format of which numpy has no values are taken as uint8, and as en_dtypes' values.
+    Codes of a format of which numpy has no values are taken as uint8; of en_dtypes' arrays all are.
     """
     wanted = numpy_dtype(dtype)
     if isinstance(data, np.ma.MaskedArray):
         raise TypeError("data is a masked array, whose mask would be lost; fill it first")
     if isinstance(data, (list, tuple, int, float)):
         return from_python(data, dtype)
-    array: npt.NDArray[Any] = np.asarray(data)
-    if wanted.names is not None and _holds_codes(array.dtype, dtype):
-        return codes_held(array, dtype)
-    if array.dtype.kind in "OSUMmc" or array.dtype.names is not None:
-        raise TypeError(f"data of dtype {array.dtype} holds no numbers that a cast takes")
+    array = with_our_dtype(np.asarray(data))
+    if array.dtype == np.uint8:
+        array = codes_held(array, dtype)
     if array.dtype.newbyteorder("=") == wanted:
         return array
-    way = ".astype" if array.dtype.newbyteorder("=") == np.float64 else "pypto.cast or .astype"
+    if array.dtype.kind in "OSUMmc" or array.dtype.names is not None:
+        raise TypeError(f"data of dtype {array.dtype} holds no numbers that a cast takes")
+    if wanted.names is not None:
+        holds, way = "codes, as uint8", "pypto.cast"
+    else:
+        holds = str(wanted)
+        way = ".astype" if array.dtype.newbyteorder("=") == np.float64 else "pypto.cast or .astype"
     raise TypeError(
-        f"data has dtype {array.dtype}, {dtype} holds {wanted}: convert with {way} first"
+        f"data has dtype {array.dtype}, {dtype} holds {holds}: convert with {way} first"
     )
 
 
-def _holds_codes(held: np.dtype[Any], dtype: DataType) -> bool:
-    if held == np.uint8:
-        return True
-    try:
-        return dtype_of_numpy(held) is dtype
-    except TypeError:
-        return False
-
-
 def codes_held(array: npt.NDArray[Any], dtype: DataType) -> npt.NDArray[Any]:
-    """Codes over the same memory, as elements of a format of which numpy has no values.
+    """Bytes as elements of a format of which numpy has no values, over the same memory.
 
-    Bytes of another format stay what they are.
+    Of another format they stay bytes.
 
     Raises:
         ValueError: bytes that are no codes, as two of 4 bits in a byte are.
@@ -246,7 +247,7 @@ def codes_held(array: npt.NDArray[Any], dtype: DataType) -> npt.NDArray[Any]:
     wanted, bits = numpy_dtype(dtype), dtype.number_format.bits
     if wanted.names is None:
         return array
-    if array.dtype == np.uint8 and array.max(initial=0) >> bits:
+    if array.max(initial=0) >> bits:
         raise ValueError(
             f"data has the byte {array.max():#x}; a code of {dtype} has {bits} bits, and an array "
             "has one in each byte"

@@ -16,6 +16,7 @@ from pypto_cast.dtypes.data_types import (
     check_dtype,
     dtype_of_numpy,
     numpy_dtype,
+    with_our_dtype,
 )
 from pypto_cast.options.context import current
 from pypto_cast.tensors.tensor import Tensor
@@ -179,7 +180,7 @@ def memory_of(value: Any, label: str) -> npt.NDArray[Any]:
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(f"{label} is a masked array, whose mask would be lost; fill it first")
     if isinstance(value, np.ndarray):
-        return value.view(np.ndarray)
+        return with_our_dtype(value.view(np.ndarray))
     raise TypeError(
         f"{label} must be a torch CPU tensor or a numpy array, not {type(value).__name__}"
     )

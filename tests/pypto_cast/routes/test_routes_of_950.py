@@ -12,6 +12,7 @@ from support.numbers.codes import as_values
 
 import pypto_cast as pypto
 from pypto_cast.dtypes.data_types import numpy_dtype
+from pypto_cast.dtypes.names import dtype_named
 
 __all__ = ["command"]  # a fixture
 
@@ -160,6 +161,36 @@ def test_nan_of_a_route_is_that_of_the_reading(value: str, code: int) -> None:
     assert codes[0, :2].tolist() == [code, 2]
     assert found.data is not None
     assert found.data.differing == 0
+
+
+@pytest.mark.parametrize(
+    ("src", "dst", "mode", "route"),
+    [
+        ("BF16", "FP8E4M3", "NONE", "BF16 -> FP32 -> E4M3FN CAST_RINT"),
+        ("BF16", "HF8", "NONE", "BF16 -> FP32 -> HF8 CAST_ROUND"),
+        ("BF16", "HF8", "RINT", ""),
+        ("FP8E5M2", "BF16", "FLOOR", "E5M2 -> FP32 -> BF16 CAST_FLOOR"),
+        ("INT8", "FP32", "NONE", "INT8 -> FP16 -> FP32"),
+        ("FP16", "FP4_E2M1X2", "NONE", ""),
+    ],
+)
+def test_a_refused_pair_names_a_route_that_rounds_once(
+    src: str, dst: str, mode: str, route: str
+) -> None:
+    ends = pypto.DataType[f"DT_{src}"], pypto.DataType[f"DT_{dst}"]
+    asked = pypto.CastMode[f"CAST_{mode}"]
+    with on_950(), pytest.raises(pypto.UnsupportedCastError) as error:
+        pypto.cast(pypto.tensor([64], ends[0], data=[1.0] * 64), ends[1], asked)
+    assert str(error.value).endswith(f". {route} rounds once: its first cast is exact") == bool(
+        route
+    )
+    if not route:
+        assert "rounds once" not in str(error.value)
+        return
+    names = [word.partition(" ") for word in route.split(" -> ")[1:]]
+    steps = [(dtype_named(name), pypto.CastMode[mode or "CAST_NONE"]) for name, _, mode in names]
+    with on_950():
+        assert pypto.check_chain(ends[0], steps, steps[-1][1]).is_exact
 
 
 def test_the_command_takes_readings(command: Command) -> None:

@@ -11,6 +11,8 @@ from support.numbers.cast_arrays import SOURCES, Array, codes, holder
 
 import pypto_cast as pypto
 from pypto_cast import DataType
+from pypto_cast.dtypes.data_types import numpy_dtype
+from pypto_cast.testing import assert_bits_equal
 
 
 @pytest.mark.parametrize(
@@ -329,8 +331,41 @@ def test_bytes_are_no_floats_elsewhere() -> None:
 def test_values_of_en_dtypes_are_taken() -> None:
     en_dtypes = pytest.importorskip("en_dtypes", reason="en_dtypes is not installed")
     x = np.array([1.0, 0.5, -3.0], np.float32)
-    for name, dtype in (("hifloat8", pypto.DT_HF8), ("float4_e1m2", pypto.DT_FP4_E1M2X2)):
+    for name, dtype in (
+        ("hifloat8", pypto.DT_HF8),
+        ("float8_e8m0", pypto.DT_FP8E8M0),
+        ("float4_e2m1", pypto.DT_FP4_E2M1X2),
+        ("float4_e1m2", pypto.DT_FP4_E1M2X2),
+    ):
         theirs = np.array(x, getattr(en_dtypes, name))
         taken = pypto.from_numpy(theirs)
         assert taken.dtype is dtype
+        assert taken.numpy().dtype == numpy_dtype(dtype)
         np.testing.assert_array_equal(taken.numpy().view(np.uint8), theirs.view(np.uint8))
+        assert_bits_equal(taken, theirs)
+
+
+def test_a_kernel_writes_values_of_en_dtypes() -> None:
+    en_dtypes = pytest.importorskip("en_dtypes", reason="en_dtypes is not installed")
+
+    @pypto.frontend.jit
+    def kernel(
+        x: pypto.Tensor[[1, 64], pypto.DT_BF16], y: pypto.Tensor[[1, 64], pypto.DT_FP4_E2M1X2]
+    ) -> None:
+        pypto.set_vec_tile_shapes(1, 64)
+        y[:] = pypto.cast(x, pypto.DT_FP4_E2M1X2)
+
+    y = np.zeros((1, 64), en_dtypes.float4_e2m1)
+    with pypto.options(chip="Ascend950PR"):
+        kernel(np.full((1, 64), 2.4, ml_dtypes.bfloat16), y)
+    np.testing.assert_array_equal(y.astype(np.float32), 2.0)
+
+
+def test_values_in_the_place_of_the_shape() -> None:
+    values = np.zeros((64, 64), np.float32)
+    for first in (values, values.tolist()):
+        with pytest.raises(TypeError, match="the first argument is the shape") as error:
+            pypto.tensor(first, pypto.DT_HF8)
+        assert len(str(error.value)) < 400
+    with pytest.raises(TypeError, match=r"DT_HF8 holds codes, as uint8: convert with pypto\.cast"):
+        pypto.tensor([64, 64], pypto.DT_HF8, data=values)
