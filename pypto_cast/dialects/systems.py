@@ -7,6 +7,7 @@ numpy leave what is out of an integer's range to C's casts (`pypto_cast.dialects
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -18,7 +19,7 @@ import numpy.typing as npt
 from ascend_kernels.matrix import MATRIX, CastStep, Resolution, UnsupportedCastError, resolve
 from ascend_kernels.program import conversions
 from ascend_kernels.routing.verdict_table import advised
-from pypto_cast.dialects import c_casts
+from pypto_cast.dialects import c_casts, small_float_casts
 from pypto_cast.dialects.onnx import cast as onnx_cast
 from pypto_cast.dialects.onnx.cast import FLOAT8_TYPES, OPSET, SATURATING_INF_OPSET
 from pypto_cast.dialects.onnx.cast import conversions as onnx_conversions
@@ -184,8 +185,8 @@ def _low_bits_text(found: Resolution) -> str:
 
 _TORCH_FORMATS: Final[frozenset[Format]] = frozenset(
     row.format for row in ROWS if row.format is not None and row.torch is not None
-) - {f.E8M0}
-_NUMPY_FORMATS: Final[frozenset[Format]] = _TORCH_FORMATS | {f.INT4, f.UINT4}
+)
+_NUMPY_FORMATS: Final[frozenset[Format]] = _TORCH_FORMATS | {f.INT4, f.UINT4, f.E2M1}
 """The formats whose conversions are measured."""
 
 _TORCH: Final = "measured with torch 2.13.0 on x86-64"
@@ -251,13 +252,30 @@ def _beyond(dst: FloatFormat, policy: Policy) -> str:
     return "NaN" if dst.inf_code is None else "infinity"
 
 
+def _scale_rule(src: Format, source: str, *, takes_magnitudes: bool) -> Rule:
+    """To E8M0 in torch and ml_dtypes."""
+    others = "the sign dropped, 0 the least" if takes_magnitudes else "0 and negative numbers NaN"
+    return Rule(
+        text=f"by way of float32; nearest power of two, from a half the greater, {others}; out of "
+        "range NaN",
+        source=source,
+        convert=functools.partial(
+            small_float_casts.to_scale, src=src, takes_magnitudes=takes_magnitudes
+        ),
+    )
+
+
 _BY_INT64: Final[Mapping[tuple[Format, Format], IntFormat]] = {(f.FP64, f.UINT8): f.INT64}
 """Pairs that torch truncates to 64 bits although 32 would do."""
 
 
-@_among(_TORCH_FORMATS, "torch", _TORCH)
+@_among(_TORCH_FORMATS | {f.E2M1}, "torch", _TORCH)
 def torch(src: Format, dst: Format, mode: CastMode) -> Rule:
     """`Tensor.to`."""
+    if f.E2M1 in (src, dst):
+        return Rule(text="torch casts nothing from or to its float4_e2m1fn_x2", source=_TORCH)
+    if dst is f.E8M0:
+        return _scale_rule(src, _TORCH, takes_magnitudes=True)
     if isinstance(dst, IntFormat):
         return integer_rule(src, dst, _TORCH, _BY_INT64)
     policy = SATURATE_KEEP_NAN if dst is f.E4M3FN else INF_NAN
@@ -269,11 +287,33 @@ def numpy(src: Format, dst: Format, mode: CastMode) -> Rule:
     """`ndarray.astype`, joined by ml_dtypes."""
     if {src, dst} == {f.INT4, f.UINT4}:
         return Rule(text="ml_dtypes has no cast between its 4-bit integers", source=_NUMPY)
+    if f.E8M0 in (src, dst) and {src, dst} & _SMALL:
+        return Rule(text="ml_dtypes casts no E8M0 from or to its other small types", source=_NUMPY)
+    if dst is f.E8M0:
+        return _scale_rule(src, _NUMPY, takes_magnitudes=False)
     if isinstance(dst, IntFormat):
         rule = integer_rule(src, dst, _NUMPY, {})
         narrow = dst in (f.INT4, f.UINT4)
         return _zero_above_int32(rule) if narrow and src is f.FP64 else rule
+    if dst is f.E2M1:
+        rule = float_rule(src, dst, _NUMPY, direct=False, policy=SATURATE_KEEP_NAN)
+        return rule if isinstance(src, IntFormat) else _zero_for_nan(rule, src)
     return float_rule(src, dst, _NUMPY, direct=dst in (f.FP64, f.FP16))
+
+
+def _zero_for_nan(rule: Rule, src: FloatFormat) -> Rule:
+    convert = chain(*rule.steps)
+    return dataclasses.replace(
+        rule,
+        text=f"{rule.text}, NaN a zero of the other sign",
+        convert=lambda codes: small_float_casts.with_zero_for_nan(codes, src, convert(codes)),
+        steps=(),
+    )
+
+
+_SMALL: Final[frozenset[Format]] = frozenset(
+    fmt for fmt in _NUMPY_FORMATS if isinstance(fmt, FloatFormat) and fmt.bits <= 8
+) - {f.E8M0} | {f.INT4, f.UINT4}
 
 
 def _zero_above_int32(rule: Rule) -> Rule:

@@ -154,3 +154,25 @@ def test_json(command: Command) -> None:
 )
 def test_errors(command: Command, words: tuple[str, ...], text: str) -> None:
     assert text in command("compare", *words).error
+
+
+@pytest.mark.parametrize(
+    ("number", "to", "codes"),
+    [
+        ("-3", "float8_e8m0fnu", {"torch": "0x81", "onnx": "0x00", "onnx-off": "0xff"}),
+        ("0", "float8_e8m0fnu", {"torch": "0x00", "onnx": "0x00", "onnx-off": "0xff"}),
+        ("1.25", "float8_e8m0fnu", {"torch": "0x7f", "onnx": "0x80", "numpy": "0x7f"}),
+        ("0x1.08p-127", "DT_FP8E8M0", {"torch": "0x01", "onnx": "0x01", "numpy": "0x01"}),
+        ("nan", "float4_e2m1", {"onnx": "0x0", "numpy": "0x8", "torch": None}),
+        ("inf", "DT_FP4_E2M1X2", {"onnx": "0x7", "numpy": "0x7"}),
+    ],
+)
+def test_small_floats_in_the_frameworks(
+    command: Command, number: str, to: str, codes: dict[str, str | None]
+) -> None:
+    """As torch 2.13, ml_dtypes 0.6 and the text of ONNX have them."""
+    rows = command("compare", number, "--from", "float32", "--to", to, "--json").json["rows"]
+    found = {row["dialect"]: row["code"] for row in rows}
+    wanted = {name: code if code is None else int(code, 16) for name, code in codes.items()}
+    shown = {name: None if found[name] is None else int(found[name], 16) for name in codes}
+    assert shown == wanted

@@ -23,7 +23,10 @@ WIDE = (f.FP64, f.FP32, f.FP16, f.BF16)
 FLOAT8 = (f.E4M3FN, f.E4M3FNUZ, f.E5M2, f.E5M2FNUZ)
 INTS = (f.INT8, f.INT16, f.INT32, f.INT64, f.UINT8, f.UINT16, f.UINT32, f.UINT64)
 COMMON = (*WIDE, *FLOAT8, f.BOOL, *INTS)
-NUMPY = (*COMMON, f.INT4, f.UINT4)
+TORCH = (*COMMON, f.E8M0)
+NUMPY = (*COMMON, f.INT4, f.UINT4, f.E8M0, f.E2M1)
+BESIDE_E8M0 = {*FLOAT8, f.INT4, f.UINT4, f.E2M1}
+"""Types of ml_dtypes that it does not cast to E8M0 or from it."""
 
 x86 = pytest.mark.skipif(
     platform.machine() not in ("x86_64", "AMD64"),
@@ -40,7 +43,7 @@ def names(formats: tuple[Format, ...]) -> list[str]:
 @pytest.mark.sampled(3)
 def test_numpy(src: Format) -> None:
     for dst in NUMPY:
-        if src is dst or {src, dst} == {f.INT4, f.UINT4}:
+        if src is dst or not has_cast(src, dst):
             continue
         mask = dst.code_dtype.type((1 << dst.bits) - 1)
 
@@ -52,14 +55,23 @@ def test_numpy(src: Format) -> None:
         assert check("numpy", src, dst, cast)
 
 
-def test_numpy_has_no_cast_between_4_bit_integers() -> None:
-    assert DIALECTS["numpy"].rule(f.INT4, f.UINT4, CastMode.CAST_NONE).convert is None
-    with pytest.raises(TypeError, match="Cannot cast"):
-        np.zeros(2, f.INT4.dtype).astype(f.UINT4.dtype)
+def has_cast(src: Format, dst: Format) -> bool:
+    """Of ml_dtypes and numpy."""
+    of_scale = f.E8M0 in (src, dst) and {src, dst} & BESIDE_E8M0
+    return {src, dst} != {f.INT4, f.UINT4} and not of_scale
+
+
+def test_casts_that_numpy_lacks() -> None:
+    lacking = [(src, dst) for src in NUMPY for dst in NUMPY if not has_cast(src, dst)]
+    assert len(lacking) == 2 + 2 * len(BESIDE_E8M0)
+    for src, dst in lacking:
+        assert DIALECTS["numpy"].rule(src, dst, CastMode.CAST_NONE).convert is None
+        with pytest.raises(TypeError, match="Cannot cast"):
+            np.zeros(2, src.dtype).astype(dst.dtype)
 
 
 @x86
-@pytest.mark.parametrize("src", COMMON, ids=names(COMMON))
+@pytest.mark.parametrize("src", TORCH, ids=names(TORCH))
 def test_torch(src: Format) -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed (extra torch)")
     spelled = {
@@ -71,6 +83,7 @@ def test_torch(src: Format) -> None:
         f.E4M3FNUZ: "float8_e4m3fnuz",
         f.E5M2: "float8_e5m2",
         f.E5M2FNUZ: "float8_e5m2fnuz",
+        f.E8M0: "float8_e8m0fnu",
         **{fmt: fmt.name.lower() for fmt in (f.BOOL, *INTS)},
     }
 
@@ -80,7 +93,7 @@ def test_torch(src: Format) -> None:
     def bits(fmt: Format) -> object:
         return getattr(torch, fmt.code_dtype.name)
 
-    for dst in COMMON:
+    for dst in TORCH:
         if src is dst:
             continue
 
@@ -89,6 +102,13 @@ def test_torch(src: Format) -> None:
             return tensor.to(dtype(dst)).view(bits(dst)).numpy()
 
         assert check("torch", src, dst, cast)
+
+
+def test_torch_has_no_cast_of_its_packed_floats() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed (extra torch)")
+    assert DIALECTS["torch"].rule(f.FP32, f.E2M1, CastMode.CAST_NONE).convert is None
+    with pytest.raises((NotImplementedError, RuntimeError), match="not implemented"):
+        torch.zeros(2).to(torch.float4_e2m1fn_x2)
 
 
 @pytest.mark.parametrize("satmode", SaturationMode, ids=str)
