@@ -228,6 +228,8 @@ def _cut(code: int, rule: CastRule) -> Cut:
     drop = quantum - exponent
     if drop <= 0:
         return Cut(kept=f"{significand << -drop:b}", dropped="", quantum=quantum)
+    if not significand:
+        return Cut(kept="0", dropped="", quantum=quantum)
     dropped = f"{significand & ((1 << drop) - 1):0{drop}b}"
     return Cut(kept=f"{significand >> drop:b}", dropped=dropped, quantum=quantum)
 

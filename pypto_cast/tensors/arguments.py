@@ -223,6 +223,7 @@ def values_held(data: object, dtype: DataType) -> npt.NDArray[Any]:
     if array.dtype == np.uint8:
         array = codes_held(array, dtype)
     if array.dtype.newbyteorder("=") == wanted:
+        check_codes(array, dtype, "data")
         return array
     if array.dtype.kind in "OSUMmc" or array.dtype.names is not None:
         raise TypeError(f"data of dtype {array.dtype} holds no numbers that a cast takes")
@@ -242,17 +243,32 @@ def codes_held(array: npt.NDArray[Any], dtype: DataType) -> npt.NDArray[Any]:
     Of another format they stay bytes.
 
     Raises:
-        ValueError: bytes that are no codes, as two of 4 bits in a byte are.
+        ValueError: as `check_codes`.
     """
-    wanted, bits = numpy_dtype(dtype), dtype.number_format.bits
+    wanted = numpy_dtype(dtype)
     if wanted.names is None:
         return array
-    if array.max(initial=0) >> bits:
-        raise ValueError(
-            f"data has the byte {array.max():#x}; a code of {dtype} has {bits} bits, and an array "
-            "has one in each byte"
-        )
+    check_codes(array, dtype, "data")
     return array.view(wanted)
+
+
+def check_codes(array: npt.NDArray[Any], dtype: DataType, label: str) -> None:
+    """Refuse bytes that are no codes of a float of 4 bits, as two in a byte are.
+
+    ml_dtypes reads another number out of them; of an integer the bits above say nothing.
+
+    Raises:
+        ValueError: there is one; the text begins with the label.
+    """
+    fmt = dtype.number_format
+    if not isinstance(fmt, FloatFormat) or fmt.bits >= 8:
+        return
+    greatest = array.view(np.uint8).max(initial=0)
+    if greatest >> fmt.bits:
+        raise ValueError(
+            f"{label} has the byte {greatest:#x}; a code of {dtype} has {fmt.bits} bits, and an "
+            "array has one in each byte"
+        )
 
 
 @float_environment.quiet()

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.dtypes.data_types import DTYPE_OF, DataType, numpy_dtype
+from pypto_cast.tensors.arguments import check_codes
 from pypto_cast.tensors.arrays import from_numpy
 from pypto_cast.tensors.tensor import Tensor
 from pypto_cast.unfinished import place, unfinished
@@ -343,6 +344,7 @@ def with_dtype(
 
     Raises:
         TypeError: as for `open_npy`.
+        ValueError: bytes of two codes of FP4 each.
     """
     found = array.dtype
     if dtype is None:
@@ -364,7 +366,9 @@ def with_dtype(
         return array
     if found.kind in "Vu" and found.names is None and found.itemsize == wanted.itemsize:
         native = found.kind == "V" or found.isnative
-        return (array if native else array.astype(found.newbyteorder("="))).view(wanted)
+        values = (array if native else array.astype(found.newbyteorder("="))).view(wanted)
+        check_codes(values, dtype, label)
+        return values
     raise TypeError(f"{label} holds {found}, which is not {dtype}")
 
 

@@ -115,6 +115,19 @@ def test_explain_follows_readings(command: Command) -> None:
     assert ran.out.count("CAST_") == 5
 
 
+def test_files_of_two_codes_in_a_byte(command: Command, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.full((1, 64), 0x21, np.uint8))
+    words = ("--from", "DT_FP4_E2M1X2", "--to", "DT_BF16", "--chip", "Ascend950PR")
+    refused = command("cast", tmp_path / "x.npy", *words).error
+    assert "x.npy has the byte 0x21; a code of DT_FP4_E2M1X2 has 4 bits" in refused
+
+
+def test_nothing_of_zero_is_dropped(command: Command) -> None:
+    for chip, dst in (("Ascend910B3", "FP16"), ("Ascend950PR", "DT_HF8")):
+        ran = command("explain", "-0.0", "--from", "FP32", "--to", dst, "--chip", chip)
+        assert "dropped  nothing: the value fits" in ran.out
+
+
 def test_matrix_and_trace_follow_readings(command: Command, tmp_path: Path) -> None:
     on = ("--chip", "Ascend950PR", "--reading")
     rows = {

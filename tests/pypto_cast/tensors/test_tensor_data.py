@@ -323,9 +323,17 @@ def test_bytes_are_no_floats_elsewhere() -> None:
     for dtype in (pypto.DT_FP8E4M3, pypto.DT_FP8E5M2, pypto.DT_FP8E8M0, pypto.DT_FP4_E2M1X2):
         with pytest.raises(TypeError, match="data has dtype uint8"):
             pypto.tensor([1, 4], dtype, data=bytes_of_codes)
+
+
+def test_two_codes_of_fp4_in_a_byte_are_refused() -> None:
+    """ml_dtypes would read another number, and en_dtypes another one still."""
     packed = np.array([[0x21, 0x43]], np.uint8)
     with pytest.raises(ValueError, match=r"the byte 0x43; a code of DT_FP4_E1M2X2 has 4 bits"):
         pypto.tensor([1, 2], pypto.DT_FP4_E1M2X2, data=packed)
+    for array in (packed, packed[:, ::-1], packed[::2]):
+        with pytest.raises(ValueError, match=r"the byte 0x43; a code of DT_FP4_E2M1X2 has 4 bits"):
+            pypto.from_numpy(array.view(ml_dtypes.float4_e2m1fn))
+    assert pypto.from_numpy(packed.view(ml_dtypes.int4)).dtype is pypto.DT_INT4
 
 
 def test_values_of_en_dtypes_are_taken() -> None:
