@@ -31,6 +31,7 @@ from tiling.grid import Shape
 from tiling.plan import MAX_DIMS, TileShapeError
 
 _MAX_SIDE: Final = 40
+_NIBBLE_BITS: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,19 +70,30 @@ def arrays(
 
 def tile_shapes(shape: Shape, src: DataType, dst: DataType) -> st.SearchStrategy[Shape]:
     """Tile shapes that fit a cast of a tensor, aligned or not, larger than it or not."""
-    sides = [st.integers(1, side + 3) for side in shape]
+    step = 2 if _share_bytes(src, dst) else 1
+    last = st.integers(1, (shape[-1] + 3) // step).map(lambda count: count * step)
+    sides = [*(st.integers(1, side + 3) for side in shape[:-1]), last]
     return st.tuples(*sides).filter(lambda tile: _fits(tile, shape, src, dst))
 
 
 def tiled(
     src: DataType, dst: DataType, shape: Shape | st.SearchStrategy[Shape] | None = None
 ) -> st.SearchStrategy[Tiled]:
-    """Arrays of a source dtype, each with a tile shape for the cast."""
+    """Arrays of a source dtype, each with a tile shape for the cast.
+
+    Where two elements of 4 bits share a byte, the last axis of shapes that are not given is even.
+    """
+    if shape is None and _share_bytes(src, dst):
+        shape = shapes().map(lambda drawn: (*drawn[:-1], drawn[-1] + drawn[-1] % 2))
     return arrays(src, shape).flatmap(
         lambda array: tile_shapes(array.shape, src, dst).map(
             lambda tile: Tiled(array=array, tile_shape=tile)
         )
     )
+
+
+def _share_bytes(src: DataType, dst: DataType) -> bool:
+    return _NIBBLE_BITS in (src.number_format.bits, dst.number_format.bits)
 
 
 def _filled(dtype: DataType, shape: Shape) -> st.SearchStrategy[npt.NDArray[Any]]:

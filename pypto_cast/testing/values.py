@@ -32,6 +32,8 @@ _LANDMARKS: Final = (
 )
 # fmt: on
 """Ties, and the limits of the integer dtypes and of FP16."""
+_FEW_BITS: Final = 8
+"""Floats of fewer bits have as few codes as there are special values."""
 
 
 _ENDS: Final[Mapping[str, tuple[float, ...]]] = {
@@ -78,7 +80,7 @@ def special_values(dtype: DataType, function: str | None = None) -> npt.NDArray[
             results, and the places where its steps change come besides, each with its neighbours.
 
     Returns:
-        A new 1-D array of a few dozen values, each once; all of HF8 and E8M0.
+        A new 1-D array of a few dozen values, each once; all of HF8, E8M0 and FP4.
 
     Raises:
         TypeError: no DataType, or one that holds no data here.
@@ -93,7 +95,7 @@ def special_values(dtype: DataType, function: str | None = None) -> npt.NDArray[
         values = sorted(v for n in near for v in {n, -n} if fmt.min <= v <= fmt.max)
         return np.array(values, np.uint64 if fmt.min == 0 else np.int64).astype(holder)
     assert isinstance(fmt, FloatFormat)
-    if fmt.dots or fmt.is_scale:
+    if fmt.dots or fmt.is_scale or fmt.bits < _FEW_BITS:
         return values_of(np.arange(1 << fmt.bits, dtype=fmt.code_dtype), fmt)
     landmarks = codes_of(np.array(_LANDMARKS), FP64)
     edge = 1 << fmt.man_bits
@@ -120,7 +122,7 @@ def boundary_values(src: DataType, dst: DataType) -> npt.NDArray[Any]:
         A new 1-D array, ascending by code.
 
     Raises:
-        UnsupportedCastError: A2/A3 does not convert this pair.
+        UnsupportedCastError: the chip of this context does not convert this pair.
     """
     rule = resolve_cast(src, dst, CastMode.CAST_NONE, SaturationMode.ON).rule
     return values_of(boundary_codes(rule.src), rule.src)

@@ -247,6 +247,37 @@ def test_drawn_tiles_fit_and_change_no_bit(case: strategies.Tiled) -> None:
         assert_bits_equal(result, pypto.cast(x, pypto.DT_BF16))
 
 
+@pytest.mark.parametrize(
+    ("src", "dst", "chip"),
+    [
+        ("FP16", "INT4", "Ascend910B3"),
+        ("BF16", "FP4_E2M1X2", "Ascend950PR"),
+        ("FP4_E1M2X2", "BF16", "Ascend950PR"),
+        ("FP32", "HF8", "Ascend950PR"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::pypto_cast.TileShapeWarning")
+def test_drawn_tiles_of_narrow_elements(src: str, dst: str, chip: str) -> None:
+    """Where two elements share a byte, axes and tiles that are drawn end evenly."""
+    ends = pypto.DataType[f"DT_{src}"], pypto.DataType[f"DT_{dst}"]
+
+    @hypothesis_settings(max_examples=15)
+    @given(strategies.tiled(*ends))
+    def run(case: strategies.Tiled) -> None:
+        with pypto.options(chip=chip, vec_tile_shapes=case.tile_shape):
+            result = pypto.cast(pypto.from_numpy(case.array), ends[1])
+        assert result.shape == list(case.array.shape)
+
+    with pypto.options(chip=chip):
+        run()
+
+
+@pytest.mark.parametrize("dtype", [pypto.DT_FP4_E2M1X2, pypto.DT_FP4_E1M2X2], ids=str)
+def test_special_values_of_fp4_are_all(dtype: pypto.DataType) -> None:
+    codes = special_values(dtype).view(np.uint8)
+    assert sorted(codes.tolist()) == list(range(16))
+
+
 @hypothesis_settings(max_examples=20)
 @given(strategies.arrays(pypto.DT_FP16, strategies.shapes(min_dims=2, max_dims=3, max_side=5)))
 def test_drawn_arrays_have_the_shape(array: Array) -> None:
