@@ -177,6 +177,8 @@ def rows(root: Path, names: Sequence[str]) -> Iterator[dict[str, object]]:
     for name in names:
         command = [sys.executable, "-m", __spec__.name, str(root), "--only", name, "--json"]
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
+        if not ran.stdout:
+            raise RuntimeError(f"{name} ended with {ran.returncode}: {ran.stderr[-500:]}")
         yield from json.loads(ran.stdout)
 
 

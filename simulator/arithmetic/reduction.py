@@ -132,12 +132,11 @@ def reduce(
     if executor is not None and (fmt is not FP32 or axis != len(operand.shape) - 1):
         executor = None
     orders = ORDERS[family]
-    if operation.name in _ORDERED and not orders.is_native:
-        executor = None
     if operation.name == "prod" and operand.shape[axis] == 1:  # it keeps the bits of a NaN
         executor = None
+    name = orders.native.get(operation.name, operation.name)
     if executor and _is_plain(operation, operand, fmt, trust, inf_nan_mode):
-        return native.reduced_rows(executor, operation, operand, None, threads)
+        return native.reduced_rows(executor, operation, name, operand, None, threads)
     row = _Row(
         operation=operation,
         fmt=fmt,
@@ -155,16 +154,15 @@ def reduce(
         return by_numpy(operand)
     found = None
     if executor and _is_ordered(operation, fmt, trust, inf_nan_mode):
-        found = native.rows_of_interval(
-            executor, operation.name, operand, None, by_numpy, threads=threads
-        )
+        found = native.rows_of_interval(executor, name, operand, None, by_numpy, threads=threads)
     elif executor and inf_nan_mode and trust.names_choices and operand.shape[axis] > 1:
-        found = _by_choices(executor, operation, operand, None, trust, by_numpy, threads)
+        found = _by_choices(executor, name, operation, operand, None, trust, by_numpy, threads)
     return by_numpy(operand) if found is None else found
 
 
 def _by_choices(
     executor: Executor,
+    name: str,
     operation: Operation,
     operand: Enclosure,
     tiles: Tiles | None,
@@ -177,6 +175,8 @@ def _by_choices(
 
     rule, own = None, 0
     if operation.name == "sum":
+        if name != "sum":  # the ends of sums in any order have that order alone
+            return None
         ulps = OPERATIONS["add"].ulps(FP32, trust)
         is_ordered = ASSUME_SUM_ORDER in trust.assumed
         if not ulps or is_ordered or ("add", FP32) in trust.measured:
@@ -188,7 +188,7 @@ def _by_choices(
         rule = np.array([ulps, growth, underflow], np.float64)
         own = own_cause(0, trust, *operation.assumes)
     return native.rows_by_choices(
-        executor, operation.name, operand, tiles, by_numpy, rule=rule, own=own, threads=threads
+        executor, name, operand, tiles, by_numpy, rule=rule, own=own, threads=threads
     )
 
 
@@ -238,19 +238,19 @@ def reduce_tiles(
     require_default_environment()
     _check(operation, operand, fmt, -1)
     executor = native.executor_for(engine)
-    if executor is None or fmt is not FP32 or not ORDERS[family].is_native:
+    orders = ORDERS[family]
+    if executor is None or fmt is not FP32:
         return None
+    name = orders.native.get(operation.name, operation.name)
     if not _is_plain(operation, operand, fmt, trust, True):
         if operation.name == "prod":
             return None
         if not _is_ordered(operation, fmt, trust, True):
             if not trust.names_choices or operand.shape[-1] == 1:
                 return None
-            return _by_choices(executor, operation, operand, tiles, trust, by_numpy, threads)
-        return native.rows_of_interval(
-            executor, operation.name, operand, tiles, by_numpy, threads=threads
-        )
-    return native.reduced_rows(executor, operation, operand, tiles, threads)
+            return _by_choices(executor, name, operation, operand, tiles, trust, by_numpy, threads)
+        return native.rows_of_interval(executor, name, operand, tiles, by_numpy, threads=threads)
+    return native.reduced_rows(executor, operation, name, operand, tiles, threads)
 
 
 def _is_plain(
@@ -368,7 +368,7 @@ class _Row:
         if self.executor is not None:
             from simulator.arithmetic.native import operation_nodes as native
 
-            name = self.operation.name
+            name = self.orders.native.get(self.operation.name, self.operation.name)
             return native.row_node(self.executor, name, x, None, self.threads).computed()
         if not self._is_sum:
             return _extreme(self._step, x, self.axis, self.fmt)

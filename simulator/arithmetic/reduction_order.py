@@ -229,7 +229,7 @@ class Orders:
     Attributes:
         row_sum, column_sum: of floats, along the last axis and along others.
         row_product, column_product: of all numbers.
-        is_native: the native executor has them.
+        native: the names that the native executor has for reductions along the last axis.
         starts_at_zero: +0 is added to a sum along the last axis, and to one line alone.
         is_stated: a document states the order of sums inside one repeat.
     """
@@ -238,7 +238,7 @@ class Orders:
     column_sum: Order[Any]
     row_product: Order[Any]
     column_product: Order[Any]
-    is_native: bool = False
+    native: Mapping[str, str]
     starts_at_zero: bool = False
     is_stated: bool = False
 
@@ -250,13 +250,14 @@ ORDERS: Final[Mapping[str, Orders]] = MappingProxyType(
             column_sum=column_sum,
             row_product=row_product,
             column_product=column_extreme,
-            is_native=True,
+            native=MappingProxyType({"sum": "sum", "prod": "prod"}),
         ),
         ASCEND_950: Orders(
             row_sum=row_sum_by_repeats,
             column_sum=column_sum_onto_last,
             row_product=row_product_by_halves,
             column_product=column_product_by_pairs,
+            native=MappingProxyType({"sum": "sum_by_repeats", "prod": "prod_by_halves"}),
             starts_at_zero=True,
             is_stated=True,
         ),

@@ -296,19 +296,24 @@ def rows_by_choices(
 
 
 def reduced_rows(
-    executor: Executor, operation: Operation, operand: Enclosure, tiles: Tiles | None, threads: int
+    executor: Executor,
+    operation: Operation,
+    name: str,
+    operand: Enclosure,
+    tiles: Tiles | None,
+    threads: int,
 ) -> Enclosure:
     """A reduction of the last axis of exact FP32 values; see `row_node`."""
     shape = (*operand.shape[:-1], 1)
     if operand.shape != shape and are_few(shape, [operand]):
         values = small_values(
             *(executor, operation, [operand], FP32, shape),
-            lambda given: row_node(executor, operation.name, given[0], tiles, threads),
-            tiles=tiles,
+            lambda given: row_node(executor, name, given[0], tiles, threads),
+            order=(name, tiles),
         )
         if values is not None:
             return Enclosure(values=values)
-    return enclosure_of(row_node(executor, operation.name, operand_of(operand), tiles, threads))
+    return enclosure_of(row_node(executor, name, operand_of(operand), tiles, threads))
 
 
 def row_node(
@@ -316,6 +321,9 @@ def row_node(
 ) -> Node:
     """A reduction of the last axis of FP32 values."""
     shape = (*operand.shape[:-1], 1)
+    if operand.shape == shape and name == "sum_by_repeats":
+        onto_zero = (operand, np.zeros(1, FP32.dtype))
+        return Node(executor, "add", onto_zero, shape, FP32.dtype, threads=threads)
     if operand.shape == shape:  # the greater of an element and itself is that, or the one NaN
         taken = (operand, operand)
         return Node(executor, "maximum", taken, shape, FP32.dtype, threads=threads)

@@ -139,7 +139,7 @@ def values_of(
     shape: tuple[int, ...],
     make: Callable[[Sequence[Array]], Node],
     *,
-    tiles: Tiles | None = None,
+    order: tuple[str, Tiles | None] | None = None,
     programs: Programs | None = None,
 ) -> Array | None:
     """The values of an elementwise operation or a reduction; None where no program is kept of it.
@@ -148,7 +148,7 @@ def values_of(
         executor, operation, fmt, shape: as for `node_of`.
         operands: as `are_few` wants them.
         make: gives the node.
-        tiles: of a sum.
+        order: of a reduction: its name there, and its tiles.
         programs: takes the program for `result_at`.
     """
     given = [x.values for x in operands]
@@ -158,7 +158,7 @@ def values_of(
     is_square = len(given) > 1 and given[1] is given[0]
     if len(given) > 2 and len(set(map(id, given))) + is_square < len(given):
         return None
-    key = (executor, operation, fmt, shape, shapes, is_square, tiles)
+    key = (executor, operation, fmt, shape, shapes, is_square, order)
     distinct = given[1:] if is_square else given
     found = _VALUES.run(key, distinct, lambda: [make(given)])
     if found is None:

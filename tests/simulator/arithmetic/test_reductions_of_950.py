@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -79,7 +81,10 @@ CASES = [
 
 @pytest.mark.parametrize("elems", [1, 2, 3, 5, 11, 63, 64, 65, 100, 128, 191, 320, 333])
 @pytest.mark.parametrize(("name", "axis", "rule"), CASES, ids=["row", "column", "rows", "columns"])
-def test_the_order_is_that_of_the_headers(name: str, axis: int, rule: object, elems: int) -> None:
+@pytest.mark.parametrize("engine", ["numpy", "auto"])
+def test_the_order_is_that_of_the_headers(
+    engine: Any, name: str, axis: int, rule: Any, elems: int
+) -> None:
     values = drawn(elems, 9) if axis == 0 else drawn(9, elems)
     if name == "prod":
         values = (1 + np.abs(values) % 1).astype(np.float32)
@@ -89,6 +94,7 @@ def test_the_order_is_that_of_the_headers(name: str, axis: int, rule: object, el
         *(OPERATIONS[name], Enclosure(values=values), FP32),
         axis=axis,
         trust=EXACT,
+        engine=engine,
         family=ASCEND_950,
     )
     np.testing.assert_array_equal(found.values.reshape(-1).view("u4"), expected.view("u4"))
@@ -124,6 +130,31 @@ def test_a_sum_of_one_register_is_certain_by_documents(
         found = kernel.certainty(*given)["out"]
     assert (int(found.by_documents.sum()), int(found.certain.sum())) == (certain, 8)
     assert not kernel.certainty(*given)["out"].by_documents.any()
+
+
+@pytest.mark.parametrize("name", ["sum", "prod"])
+@pytest.mark.parametrize("tile", [64, 96, 400])
+def test_intervals_are_those_of_numpy(name: str, tile: int) -> None:
+    """Rows of one tile and of several, whose terms are open; kernels run on either engine."""
+
+    @pypto.frontend.jit
+    def kernel(
+        x: pypto.Tensor[[pypto.STATIC, pypto.STATIC], pypto.DT_FP32],
+        out: pypto.Tensor[[pypto.STATIC, 1], pypto.DT_FP32],
+    ):
+        pypto.set_vec_tile_shapes(8, tile)
+        y = pypto.exp(x * 0.01)
+        out[:] = pypto.sum(y, -1, True) if name == "sum" else pypto.prod(y, -1, True)
+
+    x = drawn(8, 320).clip(-4, 4)
+    found = []
+    for engine in ("numpy", "auto"):
+        out = np.zeros((8, 1), np.float32)
+        with pypto.options(chip="Ascend950PR", engine=engine):
+            kernel(x, out)
+            ends = kernel.certainty(x, out.copy())["out"]
+        found.append(np.concatenate([out, ends.low, ends.high]).view("u4"))
+    np.testing.assert_array_equal(*found)
 
 
 def test_terms_of_negative_zero_alone_are_open_by_documents() -> None:

@@ -317,9 +317,22 @@ float sum_of_tile(const float* row, int64_t elems, float* held) {
     return tree_of_repeat(held);
 }
 
-void row_sum(float* out, const float* row, int64_t elems, const Tiles& tiles) {
+// The order of `row_sum_by_repeats` there, onto +0.
+float sum_by_repeats(const float* row, int64_t elems, float*) {
+    float lanes[LANES], found = 0;
+    for (int64_t start = 0; start < elems; start += LANES) {
+        const int64_t count = std::min(LANES, elems - start);
+        std::copy(row + start, row + start + count, lanes);
+        const float more = count == LANES ? tree_of_repeat(lanes) : tree(lanes, count);
+        found = start == 0 ? more : found + more;
+    }
+    return found + 0.0f;
+}
+
+template <float (*SUM)(const float*, int64_t, float*)>
+INLINE void sum_of_tiles(float* out, const float* row, int64_t elems, const Tiles& tiles) {
     if (tiles.joins_count == 0) {
-        *out = unified(sum_of_tile(row, elems, tiles.scratch));
+        *out = unified(SUM(row, elems, tiles.scratch));
         return;
     }
     float *joined = tiles.scratch, *held = joined + (elems + LANES);
@@ -329,7 +342,13 @@ void row_sum(float* out, const float* row, int64_t elems, const Tiles& tiles) {
         const int64_t shorter = std::min(tiles.extent, elems - from);
         add_onto(joined + join->to * tiles.extent, joined + from, shorter);
     }
-    *out = unified(sum_of_tile(joined, std::min(tiles.extent, elems), held));
+    *out = unified(SUM(joined, std::min(tiles.extent, elems), held));
+}
+void row_sum(float* out, const float* row, int64_t elems, const Tiles& tiles) {
+    sum_of_tiles<sum_of_tile>(out, row, elems, tiles);
+}
+void row_sum_by_repeats(float* out, const float* row, int64_t elems, const Tiles& tiles) {
+    sum_of_tiles<sum_by_repeats>(out, row, elems, tiles);
 }
 
 constexpr int64_t BLOCK = 8;  // 32 B
@@ -352,7 +371,23 @@ INLINE float product_of_tile(const float* row, int64_t elems) {
     return found;
 }
 
-void row_prod(float* out, const float* row, int64_t elems, const Tiles& tiles) {
+// The order of `row_product_by_halves` there.
+INLINE float product_by_halves(const float* row, int64_t elems) {
+    float lanes[LANES];
+    int64_t count = std::min(elems, LANES);
+    std::copy(row, row + count, lanes);
+    for (int64_t start = LANES; start < elems; start += LANES)
+        multiply_onto(lanes, row + start, std::min(LANES, elems - start));
+    for (int64_t half = LANES / 2; half > 0; half /= 2) {
+        if (count <= half) continue;
+        multiply_onto(lanes, lanes + half, count - half);
+        count = half;
+    }
+    return lanes[0];
+}
+
+template <float (*PRODUCT)(const float*, int64_t)>
+INLINE void product_of_tiles(float* out, const float* row, int64_t elems, const Tiles& tiles) {
     if (tiles.joins_count > 0) {
         std::copy(row, row + elems, tiles.scratch);
         row = tiles.scratch;
@@ -363,7 +398,13 @@ void row_prod(float* out, const float* row, int64_t elems, const Tiles& tiles) {
         }
         elems = std::min(tiles.extent, elems);
     }
-    *out = unified(product_of_tile(row, elems));
+    *out = unified(PRODUCT(row, elems));
+}
+void row_prod(float* out, const float* row, int64_t elems, const Tiles& tiles) {
+    product_of_tiles<product_of_tile>(out, row, elems, tiles);
+}
+void row_prod_by_halves(float* out, const float* row, int64_t elems, const Tiles& tiles) {
+    product_of_tiles<product_by_halves>(out, row, elems, tiles);
 }
 
 // As `prefix_scan` in simulator/arithmetic/indexed/running_sums.py: the element 1 before is joined

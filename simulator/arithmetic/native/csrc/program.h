@@ -46,8 +46,8 @@
     OP(high_of, 1, 4, 8) OP(rests, 6, 2, 4, 4, 2, 2, 4, 4)                                          \
     OP(rests16, 6, 2, 2, 2, 2, 2, 2, 2)                                                             \
     OP(rests8, 6, 2, 1, 1, 2, 2, 1, 1)
-// Along rows, of FP32.
-#define REDUCTIONS(OP) OP(amax) OP(amin) OP(sum) OP(prod)
+// Along rows, of FP32; the last two have the orders of the 950.
+#define REDUCTIONS(OP) OP(amax) OP(amin) OP(sum) OP(prod) OP(sum_by_repeats) OP(prod_by_halves)
 // Along rows, of several operands: both ends of a sum of intervals in any order, whose last operand is
 // a `SumRule`, side by side; the choices of all open elements.
 #define FOLDS(OP) OP(sum_ends, 3, 8, 4, 4, 8) OP(choices_along, 3, 2, 2, 4, 4)

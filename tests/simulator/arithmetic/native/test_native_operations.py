@@ -29,6 +29,7 @@ from simulator.arithmetic.native.interval_nodes import TRUTHS
 from simulator.arithmetic.native.node_program import Deferred, Node, compute_all
 from simulator.arithmetic.native.operation_nodes import deferring, has_function, row_node
 from simulator.arithmetic.operation import IntervalRule
+from simulator.arithmetic.reduction_order import ORDERS
 from simulator.arithmetic.trust import EXACT
 from simulator.numbers.convert import INF_NAN, Conversion, codes_of, values_of
 from simulator.numbers.formats import BF16, BOOL, FP16, FP32, FloatFormat, IntFormat
@@ -100,35 +101,33 @@ def test_large_results(level: str, threads: int, shape: tuple[int, ...]) -> None
 
 
 @at_levels
+@pytest.mark.parametrize("family", ORDERS)
 @pytest.mark.parametrize("name", ["amax", "amin", "sum", "prod"])
-def test_reductions(level: str, name: str) -> None:
-    executor = executor_at(level)
+def test_reductions(level: str, name: str, family: str) -> None:
+    executor, called = executor_at(level), ORDERS[family].native.get(name, name)
     for length in LENGTHS[name == "prod" :]:  # one factor is never handed over
         rows = rows_to_sum(length)
-        expected = reduce(
-            OPERATIONS[name], Enclosure(values=rows), FP32, axis=-1, trust=EXACT, engine="numpy"
-        )
-        found = row_node(executor, name, rows, None, 1).computed()
-        same_codes(found, expected.values, (name, length))
-        same_codes(
-            row_node(executor, name, rows[:, ::-1], None, 1).computed()[:1],
-            reduce(
+        rows[3] = -0.0
+        for given in (rows, rows[:, ::-1]):
+            expected = reduce(
                 OPERATIONS[name],
-                Enclosure(values=rows[:1, ::-1].copy()),
+                Enclosure(values=given.copy()),
                 FP32,
                 axis=-1,
                 trust=EXACT,
                 engine="numpy",
-            ).values,
-            (name, length),
-        )
+                family=family,
+            )
+            found = row_node(executor, called, given, None, 1).computed()
+            same_codes(found, expected.values, (name, length))
 
 
 @at_levels
+@pytest.mark.parametrize("family", ORDERS)
 @pytest.mark.parametrize(("name", "join"), [("sum", np.add), ("prod", np.multiply)])
-def test_joined_tiles(level: str, name: str, join: Any) -> None:
+def test_joined_tiles(level: str, name: str, join: Any, family: str) -> None:
     """Tiles are joined one by one, then the first is reduced; the last one may be short."""
-    executor = executor_at(level)
+    executor, called = executor_at(level), ORDERS[family].native[name]
     for length, extent in itertools.product((5, 64, 200, 1000), (8, 64, 72, 512)):
         rows, count = rows_to_sum(length), -(-length // extent)
         tiles = [rows[:, k * extent : (k + 1) * extent].copy() for k in range(count)]
@@ -143,9 +142,10 @@ def test_joined_tiles(level: str, name: str, join: Any) -> None:
             axis=-1,
             trust=EXACT,
             engine="numpy",
+            family=family,
         )
         order = Tiles(extent=extent, joins=joins(count))
-        found = row_node(executor, name, rows, order, 1).computed()
+        found = row_node(executor, called, rows, order, 1).computed()
         same_codes(found, expected.values, (length, extent))
 
 
