@@ -258,7 +258,7 @@ def test_drawn_tiles_fit_and_change_no_bit(case: strategies.Tiled) -> None:
 )
 @pytest.mark.filterwarnings("ignore::pypto_cast.TileShapeWarning")
 def test_drawn_tiles_of_narrow_elements(src: str, dst: str, chip: str) -> None:
-    """Where two elements share a byte, axes and tiles that are drawn end evenly."""
+    """Two elements that share a byte are of one axis and of one tile, whose lengths are even."""
     ends = pypto.DataType[f"DT_{src}"], pypto.DataType[f"DT_{dst}"]
 
     @hypothesis_settings(max_examples=15)
