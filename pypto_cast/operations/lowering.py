@@ -337,6 +337,11 @@ def is_cast_inside(name: str, dtype: DataType) -> bool:
     return of_release(name, dtype, _casts_to_fp32, name, dtype)
 
 
+_TO_SCALES: Final = (
+    "no cast leads there; bytes that are its codes take .view(ml_dtypes.float8_e8m0fnu)"
+)
+
+
 def check_tensor(
     name: str,
     x: object,
@@ -391,9 +396,9 @@ def check_tensor(
     if dtypes is not None and not is_offered:
         besides = release.takes.get(name, ())
         listed = [d for d in (*dtypes, *besides) if release.offers(name, d, d in dtypes)]
-        raise TypeError(
-            f"{name} takes {', '.join(map(format, listed))}, not {x.dtype}; cast it first"
-        )
+        are_scales = all(getattr(each.format, "is_scale", False) for each in listed)
+        way = _TO_SCALES if are_scales else "cast it first"
+        raise TypeError(f"{name} takes {', '.join(map(format, listed))}, not {x.dtype}; {way}")
     if not is_deep:
         raise ShapeError(
             f"{name} takes tensors of {release.least_dims[name]} dimensions or more in {release}; "

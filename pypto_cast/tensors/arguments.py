@@ -232,6 +232,15 @@ def values_held(data: object, dtype: DataType) -> npt.NDArray[Any]:
     else:
         holds = str(wanted)
         way = ".astype" if array.dtype.newbyteorder("=") == np.float64 else "pypto.cast or .astype"
+        if (
+            array.dtype == np.uint8
+            and isinstance(dtype.format, FloatFormat)
+            and wanted.itemsize == 1
+        ):
+            raise TypeError(
+                f"data has dtype uint8, {dtype} holds {holds}: if they are its codes, take "
+                f".view(ml_dtypes.{holds})"
+            )
     raise TypeError(
         f"data has dtype {array.dtype}, {dtype} holds {holds}: convert with {way} first"
     )

@@ -105,7 +105,8 @@ def torch_dtype_of(dtype: DataType) -> Any:
         if known is dtype:
             return holder
     holders = ", ".join(format(known) for known in _data_types().values())
-    raise TypeError(f"no torch tensor holds {dtype}; these are held: {holders}")
+    way = "" if dtype.format is None else ". pypto.cast gives a pypto Tensor, which holds it"
+    raise TypeError(f"no torch tensor holds {dtype}; these are held: {holders}{way}")
 
 
 def _codes_dtype(size_bytes: int) -> Any:

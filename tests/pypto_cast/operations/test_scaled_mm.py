@@ -267,7 +267,11 @@ def scales_of(*shape: int) -> Tensor:
         ({"out_dtype": pypto.DT_INT32}, TypeError, "gives DT_FP32, DT_FP16, DT_BF16, DT_INT8"),
         ({"out_dtype": pypto.DT_INT8}, ValueError, "to DT_INT8 needs scale or scale_tensor"),
         ({"extend_params": {"scale": 2.0}}, ValueError, "to DT_FP32 takes no scale"),
-        ({"scale_a": ones(2, 1, 2)}, TypeError, "scale_a takes DT_FP8E8M0, not DT_FP8E4M3"),
+        (
+            {"scale_a": ones(2, 1, 2)},
+            TypeError,
+            "scale_a takes DT_FP8E8M0, not DT_FP8E4M3; no cast",
+        ),
         ({"scale_a": scales_of(2, 2)}, pypto.ShapeError, r"has shape \[2, 1, 2\], not \[2, 2\]"),
         ({"scale_a_trans": True}, pypto.ShapeError, r"has shape \[1, 2, 2\], not \[2, 1, 2\]"),
         ({"scale_b": scales_of(2, 4, 2)}, pypto.ShapeError, r"scale_b of 4 lines along K = 64"),
