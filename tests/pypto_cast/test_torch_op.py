@@ -11,6 +11,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from support.environment.sources import ROOT
@@ -358,6 +359,68 @@ def test_warnings_are_those_of_pypto() -> None:
 def test_under_strict_options_a_mode_that_is_lacking_is_an_error() -> None:
     with pypto.options(strict=True), pytest.raises(pypto.CastModeError, match="no mode CAST_ODD"):
         cast(torch.zeros(64), int(pypto.DT_INT32), int(pypto.CAST_ODD), ON, [64])
+
+
+# --- FP8 of the 950 -------------------------------------------------------------------------------
+
+FP8 = [
+    (torch.float8_e4m3fn, ml_dtypes.float8_e4m3fn, pypto.DT_FP8E4M3),
+    (torch.float8_e5m2, ml_dtypes.float8_e5m2, pypto.DT_FP8E5M2),
+]
+every_fp8 = pytest.mark.parametrize(("holder", "outside", "dtype"), FP8, ids=["e4m3", "e5m2"])
+
+
+@every_fp8
+@pytest.mark.parametrize("compiled", [False, True])
+def test_fp8_of_the_950(holder: Any, outside: Any, dtype: DataType, compiled: bool) -> None:
+    """Of FP32 near every number of the format what ml_dtypes gives, and back what it holds."""
+
+    def there(x: Any) -> Any:
+        return torch_op.cast_torch(x, dtype, tile_shape=[1, 256])
+
+    call = torch.compile(there, fullgraph=True, backend="eager") if compiled else there
+    every = np.arange(256, dtype=np.uint8)
+    with np.errstate(all="ignore"):
+        held = every.view(outside).astype(np.float32)
+        ties = (held[:-1] + held[1:]) / 2
+        x = np.concatenate([held, *(np.nextafter(ties, end) for end in (-np.inf, 0, np.inf)), ties])
+        x = np.append(x, np.float32([np.inf, -np.inf, np.nan, 1e30, -1e-30]))
+        wanted = x.astype(outside)
+        is_nan = np.isnan(wanted.astype(np.float32))
+    x = np.resize(x, (8, 256))
+    wanted, is_nan = np.resize(wanted, x.shape), np.resize(is_nan, x.shape)
+    with pypto.options(chip="Ascend950PR"):
+        found = call(torch.from_numpy(x))
+        back = torch_op.cast_torch(found, pypto.DT_FP32, tile_shape=[1, 256])
+        meta = there(torch.from_numpy(x).to("meta"))
+    assert (found.dtype, meta.dtype, meta.shape) == (holder, holder, found.shape)
+    codes = found.view(torch.uint8).numpy()
+    np.testing.assert_array_equal(codes[~is_nan], wanted.view(np.uint8)[~is_nan])
+    np.testing.assert_array_equal(back.numpy(), found.float().numpy())
+    assert np.isnan(back.numpy()[is_nan]).all()
+
+
+@pytest.mark.parametrize(
+    ("src", "dtype", "text"),
+    [
+        (torch.float32, pypto.DT_HF8, "no torch tensor holds DT_HF8"),
+        (torch.bfloat16, pypto.DT_FP4_E2M1X2, "no torch tensor holds DT_FP4_E2M1X2"),
+        (torch.bfloat16, pypto.DT_FP4_E1M2X2, "no torch tensor holds DT_FP4_E1M2X2"),
+        (torch.bfloat16, pypto.DT_FP8E8M0, "950 does not cast BF16 -> E8M0"),
+        (torch.bfloat16, pypto.DT_FP8E4M3, "BF16 -> FP32 -> E4M3FN CAST_RINT rounds once"),
+        (torch.float8_e8m0fnu, pypto.DT_FP32, "E8M0 converts to nothing"),
+        (torch.float4_e2m1fn_x2, pypto.DT_BF16, "float4_e2m1fn_x2 has no pypto dtype"),
+        (torch.uint8, pypto.DT_HF8, "950 does not cast UINT8 -> HF8"),
+    ],
+    ids=str,
+)
+def test_small_floats_that_the_op_refuses(src: Any, dtype: DataType, text: str) -> None:
+    x = torch.zeros((1, 256), dtype=torch.uint8)
+    x = x.view(src) if src.itemsize == 1 else x.to(src)
+    with pypto.options(chip="Ascend950PR"):
+        kind, found = raised(lambda: torch_op.cast_torch(x, dtype, tile_shape=[1, 256]))
+    assert kind in (TypeError, pypto.UnsupportedCastError)
+    assert text in found
 
 
 # --- Importing -----------------------------------------------------------------------------------
