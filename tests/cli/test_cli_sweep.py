@@ -194,6 +194,7 @@ def test_an_interrupted_sweep_resumes(command: Command, tmp_path: Path) -> None:
     )
     output = config.with_suffix(".jsonl")
     words = [sys.executable, "-m", "pypto_cast", "sweep", str(config), "--jobs", "2"]
+    words.append("--no-progress")  # on a slow machine the rest of the time would be said too
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with heard():
         ran = subprocess.Popen(
