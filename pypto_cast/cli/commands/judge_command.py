@@ -53,7 +53,7 @@ from pypto_cast.upstream.import_alias import as_pypto
 from pypto_cast.upstream.npu_requests import npu_requests
 
 _FAILS: Final = 1
-_OF_A_KERNEL: Final = ("release", "trust", "pairs", "memory", "chip")
+_OF_A_KERNEL: Final = ("release", "trust", "pairs", "memory", "chip", "reading")
 """Options that say how the bounds are made."""
 
 
