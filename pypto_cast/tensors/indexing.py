@@ -12,7 +12,14 @@ import numpy as np
 
 from pypto_cast.error import FeError, error_of
 from pypto_cast.tensors.symbolic import RuntimeScalar, are_known, scalar_of
-from pypto_cast.tensors.undecided import UndecidedScalar, steer, taken, undecided, value_of
+from pypto_cast.tensors.undecided import (
+    KernelNumber,
+    UndecidedScalar,
+    steer,
+    taken,
+    undecided,
+    value_of,
+)
 from tiling.grid import Shape
 
 
@@ -180,20 +187,45 @@ def box_of(key: object, shape: Shape) -> Box:
     )
 
 
-def outside(key: object, shape: Shape) -> str:
-    """The place to which upstream assigns where it is not that of the key; "" where it is.
+def outside(key: object, shape: Sequence[int], *, is_assigned: bool) -> str:
+    """The place that upstream takes where it is not that of the key; "" where it is.
 
     A slice without a start is assembled at its end less the length: `x[:32] = part` of 64 rows at
-    -32, in memory before the tensor (python/pypto/tensor.py:506 of r0.2.0, :529 of 883e7dfb0).
+    -32, in memory before the tensor. A number of the kernel below 0 is not counted from the end:
+    `x[i - 1]` of a loop's first iteration lies there too.
+
+    Args:
+        key: as `box_of` takes it.
+        shape: as a kernel sees it.
+        is_assigned: the key is assigned to; else it is read.
+
+    Source: python/pypto/tensor.py, _get_assemble_offset (r0.2.0 :506, 883e7dfb0 :529) and
+    _negative_index_to_positive (:538, :564).
     """
     entries = _filled(key if isinstance(key, tuple) else (key,), len(shape))
     for axis, (entry, size) in enumerate(zip(entries, shape, strict=True)):
-        if isinstance(entry, slice) and entry.start is None and entry.stop is not None:
-            stop = _recorded([_position(entry.stop, size)])[0]
-            if stop != size:
+        start, stop = (entry.start, entry.stop) if isinstance(entry, slice) else (entry, None)
+        if _is_below_zero(start):
+            return (
+                f"[{value_of(start)}{':' * isinstance(entry, slice)}] of axis {axis} starts at a "
+                "number of the kernel, which upstream does not count from the end: it lies before "
+                "the tensor begins; add the length to it"
+            )
+        if is_assigned and start is None and stop is not None:
+            end = stop if _is_below_zero(stop) else _position(stop, size)
+            if not are_known((end, size)):
+                if scalar_of(end) != scalar_of(size):
+                    from ascend_kernels.schedule.scalars import text
+
+                    return (
+                        f"[:{text(scalar_of(end))}] of axis {axis} is assigned to: upstream puts "
+                        f"it at that less {text(scalar_of(size))}, the length, which may lie "
+                        "before the tensor; give it a start, as in [0:n]"
+                    )
+            elif end < size:  # no value fits one that ends behind the tensor
                 return (
-                    f"[:{stop}] of axis {axis} is assigned to: upstream puts it at {stop} - {size} "
-                    f"= {stop - size}, before the tensor begins; write [0:{stop}]"
+                    f"[:{end}] of axis {axis} is assigned to: upstream puts it at {end} - {size} "
+                    f"= {end - size}, before the tensor begins; write [0:{end}]"
                 )
     return ""
 
@@ -337,6 +369,11 @@ def _recorded(entries: Any, otherwise: Sequence[int] = ()) -> Any:
     return [
         each if are_known(each) else other for each, other in zip(entries, instead, strict=False)
     ]
+
+
+def _is_below_zero(entry: Any) -> bool:
+    """True of a number of a kernel that is known and below 0."""
+    return isinstance(entry, KernelNumber) and are_known(entry) and bool(value_of(entry) < 0)
 
 
 def _is_int(entry: object) -> bool:

@@ -441,6 +441,7 @@ class Tensor(Storage, Operators):
         if isinstance(key, slice) and isinstance(key.stop, Tensor):
             return self.gather(key.start, key.stop)
         box = indexing.box_of(key, self._shape)
+        self._check_place("part", key)
         if any(box.follows_length[axis] for axis in self._dynamic):
             self.check_static()
         if len(box.dropped) == self.dim:
@@ -461,13 +462,18 @@ class Tensor(Storage, Operators):
             self.scatter_(key.start, key.stop, value)
         else:
             box = indexing.box_of(key, self._shape)
-            if misplaced := indexing.outside(key, self._shape):
-                recording.refuse_plan("assignment", misplaced)
-                tolerate(f"{self._label()}{misplaced}", strict=current().strict)
+            self._check_place("assignment", key)
             whole = _of_iterations(box.extent)
             box = box if whole is box.extent else replace(box, extent=whole)
             is_number = len(box.dropped) == self.dim and not isinstance(value, Tensor)
             self._write((self._number if is_number else self._fitted)(value, box), box.start)
+
+    def _check_place(self, what: str, key: object) -> None:
+        """Warn where upstream takes another part of the tensor for a key."""
+        misplaced = indexing.outside(key, self.shape, is_assigned=what == "assignment")
+        if misplaced:
+            recording.refuse_plan(what, misplaced)
+            tolerate(f"{self._label()}{misplaced}", strict=current().strict)
 
     def _number(self, value: object, box: indexing.Box) -> Tensor:
         """A number for one INT32 element, as upstream's SetTensorData writes it."""

@@ -6,6 +6,7 @@ judge -> precision.compared, precision.accepted, possible -> Judgement
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -47,7 +48,8 @@ class OutsideCount:
 
     Attributes:
         tile, core: that wrote them; None: no tile of this package did.
-        written_by: the operation and its line.
+        written_by: the operation and its line; without a tile the one that leaves them open, as a
+            matmul, or "" where it leaves none open.
         count: of elements.
     """
 
@@ -330,7 +332,7 @@ def _judged(
 
 
 def by_tile(output: OutputCertainty, outside: npt.NDArray[np.bool_]) -> tuple[OutsideCount, ...]:
-    """The elements outside by the tile that wrote them last, the most first.
+    """The elements outside by the tile that wrote them last, or by their cause, the most first.
 
     Args:
         output: the bounds.
@@ -345,8 +347,14 @@ def by_tile(output: OutputCertainty, outside: npt.NDArray[np.bool_]) -> tuple[Ou
                 OutsideCount(tile=box.tile, core=box.core, written_by=box.written_by, count=count)
             )
             left[box.index] = False
-    if rest := int(np.count_nonzero(left)):
-        found.append(OutsideCount(tile=None, core=None, written_by="", count=rest))
+    counts = Counter(output.cause[left & ~output.certain].tolist())
+    rest = {f"{output.causes[place]}": count for place, count in counts.items()}
+    rest[""] = int(np.count_nonzero(left & output.certain))
+    found += [
+        OutsideCount(tile=None, core=None, written_by=name, count=count)
+        for name, count in rest.items()
+        if count
+    ]
     return tuple(sorted(found, key=lambda each: -each.count))
 
 

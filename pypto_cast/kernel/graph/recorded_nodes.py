@@ -208,6 +208,12 @@ class RecordedNodes:
         self._add(call, "full", ROWS["full"].opcodes["S"], [], scalar=float(value))
 
     def _reshape(self, call: Call, input: Tensor, *_: object, **named: object) -> None:
+        pairs = ((x.shape, x.valid_shape) for x in (input, call.result))
+        before, after = ([tuple(map(int, each)) for each in pair] for pair in pairs)
+        if before == after:  # the operand itself (operation_impl.cpp:1294)
+            self._values[id(call.result)] = self._value(call, input)
+            self._kept[id(call.result)] = call.result
+            return
         self._add(call, "reshape", ROWS["reshape"].opcodes["T"], [input])
 
     def _range(self, call: Call, *bounds: float) -> None:

@@ -426,6 +426,7 @@ class _Reader(RecordedNodes):
         source = self._whole_value(call, value, target)
         shape = tuple(map(int, target.shape))
         key = self._target(call, target)
+        self._check_copy(call, source)
         if id(target) in self._values:
             raise PlanError(f"assemble {call.place}: a part of what is written whole in one run")
         place, extents = tuple(map(scalar_of, offsets)), self._tensors[source].shape
@@ -462,6 +463,19 @@ class _Reader(RecordedNodes):
                 attributes=Attributes(offset=place),
             )
         )
+
+    def _check_copy(self, call: Call, source: int) -> None:
+        """Say that a part of an output is an argument, whose copy upstream cuts by a tile shape.
+
+        Here it is in one piece (tensor_graph_pass/infer_memory_conflict.cpp:466).
+        """
+        given = {*self._parameters.values()}
+        views = (x for x in self._nodes if x.opcode == "VIEW" and x.inputs[0] in given)
+        if source in given.union(x.outputs[0] for x in views):
+            self.simplified.append(
+                f"assemble {call.place}: the copy of an argument, in one piece; upstream cuts it "
+                "by a tile shape, so that there may be other tasks in another order"
+            )
 
     def _whole_value(self, call: Call, value: Tensor, target: Tensor) -> int:
         """The tensor of a value that is written.

@@ -5,6 +5,7 @@ A body is recorded once a path; tasks then do what each iteration does.
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 import warnings
 from collections.abc import Iterator, Mapping
@@ -17,6 +18,7 @@ from support.programs.planned_calls import arrays
 import pypto_cast as pypto
 from ascend_kernels.schedule.parts import Barrier, Loop
 from ascend_kernels.schedule.schedule import Schedule
+from ascend_kernels.schedule.views.schedule_differences import differences
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.recording.plan_tape import LoopOpened, PlanTape
 
@@ -443,3 +445,77 @@ def test_such_a_loop_runs_as_before(
         kernel(x, y)
     np.testing.assert_array_equal(y, expected)
     assert not executed
+
+
+@pytest.mark.parametrize(
+    ("end", "misplaced"),
+    [
+        ("y.shape[0]", ""),
+        ("x.shape[0]", r"\[:extent\(x, 0\)\] of axis 0 .* puts it at that less extent\(y, 0\)"),
+        ("(i + 3) * 32", r"\[:mul\(add\(idx, 3\), 32\)\] of axis 0 .* less extent\(y, 0\)"),
+    ],
+)
+def test_a_slice_without_a_start_is_planned_where_it_ends_with_its_tensor(
+    end: str, misplaced: str, executed: list[Schedule]
+) -> None:
+    """Upstream puts it at its end less the length (python/pypto/tensor.py:506 of r0.2.0)."""
+    whole = "    y[:{}] = pypto.exp(pypto.view(x, [96, 64], [0, 0]))"
+    kernel = of_lines("for i in pypto.loop(x.shape[0] // 96):", whole.format(end))
+    (x,), (y, expected) = arrays((96, 64)), np.full((2, 96, 64), 7, np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pypto.UpstreamRefusalWarning)
+        kernel(x, expected, NO_NUMBERS)
+        with (
+            pypto.options(fidelity="instructions"),
+            pytest.warns(pypto.UnplannedKernelWarning, match=f"assignment at .*: {misplaced}")
+            if misplaced
+            else contextlib.nullcontext(),
+        ):
+            kernel(x, y, NO_NUMBERS)
+    np.testing.assert_array_equal(y, expected)
+    assert bool(executed) is not bool(misplaced)
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        ("{}.reshape([32, 64]) * 2.0", "{} * 2.0"),
+        ("pypto.exp({}).reshape([32, 64]) * 2.0", "pypto.exp({}) * 2.0"),
+        ("(pypto.exp({}) * 2.0).reshape([-1, 64])", "pypto.exp({}) * 2.0"),
+        ("{0}.reshape([32, 64]) + {0}.reshape([-1, 64])", "{0} + {0}"),
+    ],
+)
+def test_a_reshape_to_the_shape_that_is_there_plans_nothing(value: str, plain: str) -> None:
+    """Upstream returns the operand (interface/operation/operation_impl.cpp:1294 of r0.2.0)."""
+    schedules = []
+    for each in (value, plain):
+        result = each.format("pypto.view(x, [32, 64], [i * 32, 0])")
+        kernel = of_lines(EACH, f"    pypto.assemble({result}, [i * 32, 0], y)")
+        given = (pypto.tensor([96, 64], pypto.DT_FP32) for _ in range(2))
+        schedules.append(kernel.schedule(*given, NO_NUMBERS))
+    assert differences(*schedules) == ()
+
+
+@pytest.mark.parametrize(
+    ("rows", "value", "says"),
+    [
+        (32, "x[i * 32 : i * 32 + 32, :]", True),
+        (32, "pypto.view(x, [32, 64], [i * 32, 0])", True),
+        (16, "x[i * 16 : i * 16 + 16, :]", True),
+        (32, "pypto.exp(x[i * 32 : i * 32 + 32, :])", False),
+        (16, "pypto.view(pypto.exp(x[i * 32 : i * 32 + 32, :]), [16, 64], [16, 0])", False),
+    ],
+)
+def test_a_schedule_says_that_it_copies_an_argument_in_one_piece(
+    rows: int, value: str, says: bool, executed: list[Schedule]
+) -> None:
+    """The wheel cuts that of [64, 64] by the tile shape, [16, 64], and has copies first."""
+    part = f"    y[i * {rows} : i * {rows} + {rows}, :] = {value}"
+    kernel = of_lines(f"for i in pypto.loop(x.shape[0] // {rows} // 2):", part)
+    (x,), (y, expected) = arrays((96, 64)), np.full((2, 96, 64), 7, np.float32)
+    kernel(x, expected, NO_NUMBERS)
+    with pypto.options(fidelity="instructions", strict=True):
+        kernel(x, y, NO_NUMBERS)
+    np.testing.assert_array_equal(y, expected)
+    (schedule,) = executed
+    assert any("the copy of an argument, in one piece" in x for x in schedule.simplified) is says

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -25,6 +27,7 @@ from pypto_cast.testing import (
     UndecidedError,
     assert_certain,
     assert_possible,
+    judge,
 )
 
 
@@ -214,6 +217,35 @@ def test_an_operation_names_tile_and_core_as_a_cast_does(dtype: Any) -> None:
     assert "tile 3 at [8, 16], [8, 16] elements, core 3, div at test_possible.py:" in text
     assert "tile 2 at [16, 0], [4, 1] elements, core 2, sum at test_possible.py:" in text
     assert text.count(" in thirds, loop idx=1") == 2
+
+
+def test_elements_without_a_tile_are_counted_by_the_operation_that_leaves_them_open() -> None:
+    """A matmul's output has no vector tiles; a copy of an argument is certain."""
+
+    @pypto.frontend.jit
+    def kernel(
+        a: pypto.Tensor[[16, 32], pypto.DT_FP16],
+        b: pypto.Tensor[[32, 16], pypto.DT_FP16],
+        c: pypto.Tensor[[16, 16], pypto.DT_FP32],
+        d: pypto.Tensor[[8, 32], pypto.DT_FP16],
+    ) -> None:
+        pypto.set_cube_tile_shapes([16, 16], [16, 16], [16, 16])
+        pypto.set_vec_tile_shapes(16, 16)
+        c[:] = pypto.matmul(a, b, pypto.DT_FP32)
+        d[:] = pypto.view(a, [8, 32], [0, 0])
+
+    a, b = (np.linspace(-1, 2, 512).astype(np.float16).reshape(x) for x in ((16, 32), (32, 16)))
+    c, d = np.zeros((16, 16), np.float32), np.zeros((8, 32), np.float16)
+    bounds = kernel.certainty(a, b, c, d)
+    kernel(a, b, c, d)
+    c[3, 4] += 1
+    c[9, 9:11] = 500
+    d[0, 0] = 7
+    product, copy = judge({"c": c, "d": d}, bounds=bounds).outputs
+    ((tile, core, written_by, count),) = map(dataclasses.astuple, product.outside)
+    assert (tile, core, count) == (None, None, 3)
+    assert re.fullmatch(r"matmul at .*test_possible.py:\d+", written_by)
+    assert [dataclasses.astuple(each) for each in copy.outside] == [(None, None, "", 1)]
 
 
 def test_other_dtypes_and_shapes_are_named() -> None:

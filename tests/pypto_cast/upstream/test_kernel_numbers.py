@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import operator
+import re
 import warnings
 from collections.abc import Callable
 from decimal import Decimal
@@ -200,3 +201,46 @@ def test_a_number_of_a_kernel_beside_a_tensor() -> None:
             with pypto.options(strict=True), pytest.raises(UpstreamRefusalError):
                 call()
     assert pypto.arange(0, RuntimeScalar(7), 2).numpy().tolist() == [0, 2, 4, 6]
+
+
+MATRIX: Any = pypto.Tensor[[16, 32], pypto.DT_FP32]
+PLACES: Any = pypto.Tensor[[16], pypto.DT_INT32]
+BELOW = {
+    "assigned": ("c[i - 1] = x[i]", r"'c'\[-1\] of axis 0 starts at a number of the kernel"),
+    "assigned slice": ("c[3, i - 8 :] = x[i, 0:8]", r"'c'\[-8:\] of axis 1 starts at a number"),
+    "assigned to an end": ("c[: i - 8] = x[0:8]", r"'c'\[:-8\] .* puts it at -8 - 16 = -24"),
+    "read": ("c[i] = x[i - 1]", r"'x'\[-1\] of axis 0 starts at a number of the kernel"),
+    "read slice": ("c[0:8] = x[i - 8 :]", r"'x'\[-8:\] of axis 0 starts at a number"),
+    "read number": ("c[n[i - 1] + i] = x[i]", r"'n'\[-1\] of axis 0 starts at a number"),
+    "a constant": ("c[pypto.SymbolicScalar(-1)] = x[i]", r"'c'\[-1\] of axis 0 starts at a"),
+    "ints": ("c[-1] = x[-2]", ""),
+    "slices of ints": ("c[-3:-1, -32:] = x[-4:-2, -32:32]", ""),
+    "from 0": ("c[i - 0] = x[i * 2]", ""),
+}
+
+
+@pytest.mark.parametrize("case", BELOW)
+def test_a_number_of_a_kernel_is_not_counted_from_the_end_upstream(case: str) -> None:
+    """Only ints are (python/pypto/tensor.py:538 of r0.2.0); others lie before the tensor."""
+    line, text = BELOW[case]
+    found: dict[str, Any] = {}
+    exec(f"def body(x, c, n, i):\n    {line}\n", {"pypto": pypto}, found)
+
+    @pypto.frontend.jit
+    def kernel(x: MATRIX, c: MATRIX, n: PLACES) -> None:
+        for i in pypto.loop(1):
+            found["body"](x, c, n, i)
+
+    x, n = np.arange(512, dtype=np.float32).reshape(16, 32), np.arange(16, dtype=np.int32)
+    c, expected = np.zeros((2, 16, 32), np.float32)
+    exec(line.replace("pypto.SymbolicScalar", ""), {"x": x, "c": expected, "n": n, "i": 0})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        kernel(x, c, n)
+    messages = [str(w.message) for w in caught if w.category is UpstreamRefusalWarning]
+    assert [*map(bool, messages)] == [True] * bool(text)
+    np.testing.assert_array_equal(c, expected)
+    if text:
+        assert re.search(text, messages[0])
+        with pypto.options(strict=True), pytest.raises(UpstreamRefusalError, match=text):
+            kernel(x, c, n)

@@ -522,6 +522,7 @@ def test_numbers_out_of_range(group: str, name: str, wrong: Any, right: Any, tex
         (np.s_[8:, :24], r"\[:24\] of axis 1 .* 24 - 32 = -8"),
         (np.s_[..., :24], r"\[:24\] of axis 1 "),
         *((each, "") for each in (np.s_[0:8], np.s_[8:], np.s_[:16], np.s_[-8:, 0:24], np.s_[3])),
+        (np.s_[..., :32], ""),
     ],
 )
 def test_a_slice_without_a_start_is_assigned_to_elsewhere_upstream(key: Any, outside: str) -> None:
@@ -541,3 +542,17 @@ def test_a_slice_without_a_start_is_assigned_to_elsewhere_upstream(key: Any, out
             warnings.simplefilter("error", UpstreamRefusalWarning)
             kernel(x, c)
     np.testing.assert_array_equal(c, expected)
+
+
+def test_no_value_fits_a_slice_that_ends_behind_the_tensor() -> None:
+    """Upstream would put it at 24 - 16 = 8, which is not before the tensor."""
+
+    @pypto.frontend.jit
+    def kernel(x: FIXED, c: FIXED) -> None:
+        c[:24] = x
+
+    x = np.zeros((16, 32), np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UpstreamRefusalWarning)
+        with pytest.raises(ValueError, match=r"the index takes \[24, 32\] of tensor 'c'"):
+            kernel(x, x.copy())
