@@ -49,10 +49,10 @@ bool guards(int opcode) { return opcode >= OP_unless_closed; }
 bool checks(int opcode) { return opcode >= OP_check_ends && !guards(opcode); }
 bool reduces(int opcode) { return opcode >= OP_amax && opcode < OP_check_ends; }
 bool folds(int opcode) { return opcode >= OP_sum_ends && opcode < OP_check_ends; }
-// The last operand is no operand of elements: a table, a `Widening` or a `SumRule`.
+// The last operand is no operand of elements: a table, a `Widening`, a `Nearness` or a `SumRule`.
 bool has_table(int opcode) {
     return opcode == OP_lookup16 || (opcode >= OP_lower && opcode <= OP_higher_unless) ||
-           opcode == OP_sum_ends;
+           opcode == OP_may_round_apart || opcode == OP_sum_ends;
 }
 
 // A block: rows from `row` on, columns from `column` on.
