@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.options.context import current, options

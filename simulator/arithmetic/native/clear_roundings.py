@@ -1,9 +1,9 @@
 """Intervals that end in a rounding to BF16: of most elements the values alone tell both ends.
 
-An error analysis of the steps shows how far the ends of a number can lie from its value before it is
-rounded. Of an element whose value is farther than that from every tie, both ends round to the code
-of the value: it is certain, and no step that makes ends is needed. The other elements, few, are
-gathered, and all steps run for them alone.
+An error analysis of the steps shows how far the ends of a number can lie from its value before it
+is rounded. Of an element whose value is farther than that from every tie, both ends round to the
+code of the value: it is certain, and no step that makes ends is needed. The other elements, few,
+are gathered, and all steps run for them alone.
 
 The analysis is of relative errors, and holds where no step leaves the normal numbers, but for zeros
 that come from zeros. `may_round_apart` in the library looks at that too, by element.
@@ -24,17 +24,20 @@ import numpy as np
 
 from simulator.arithmetic.interval import Rests
 from simulator.arithmetic.native.executor_library import Executor
-from simulator.arithmetic.native.node_program import Node, compute_all, count_steps
+from simulator.arithmetic.native.node_program import (
+    HAS_CERTAIN,
+    IS_OPEN,
+    NEEDS_CARE,
+    Node,
+    compute_all,
+    count_steps,
+)
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.remembered_results import remembered
 
 if TYPE_CHECKING:
     from simulator.arithmetic.native.deferred_intervals import Parts
 
-NEEDS_CARE: Final = 1
-IS_OPEN: Final = 2
-HAS_CERTAIN: Final = 4
-"""What checks find, as in C++."""
 _LEAST_ELEMS: Final = 1 << 17
 """Of fewer elements all steps take no longer than this analysis."""
 _FEW: Final = 16
@@ -68,8 +71,13 @@ _CORNERS: Final[Mapping[str, str]] = MappingProxyType(
 _WIDENED: Final = ("lower", "higher", "lower2", "higher2", "lower_unless", "higher_unless")
 _TABLES: Final = (*_WIDENED, "lookup16", "sum_ends")
 """Operations whose last operand is no operand of elements."""
-_OF_VALUES: Final = ("check_ends", "check_ends1", "check_ends2", "check_normal")
-_OF_VALUES_TOO: Final = ("check_normal_ends", "check_to_bf16", "check_divisor", "check_domain")
+_CHECKS: Final = frozenset(
+    (
+        *("check_ends", "check_ends1", "check_ends2", "check_normal", "check_normal_ends"),
+        *("check_to_bf16", "check_divisor", "check_domain"),
+    )
+)
+"""Checks of ends in FP32, which find nothing to care for in normal numbers and certain zeros."""
 _ROUNDING: Final = "bf16_of_fp32"
 
 
@@ -143,7 +151,7 @@ class _Analysis:
         self._keys: dict[int, bytes] = {}
         self._near: dict[int, tuple[bytes, float]] = {}
         self._ranges: dict[bytes, _Range] = {}
-        self._last = values
+        self.rounded = values
         self.checked: dict[bytes, tuple[Node | Array, bool]] = {}
         """By key the values whose range is looked at; True: zero is in it."""
         self.read: list[Array] = []
@@ -152,8 +160,9 @@ class _Analysis:
 
     def _step(self, x: Node | Array) -> tuple[str, tuple[Node | Array, ...]] | None:
         """The operation and the operands; None of an array, or what is one by now."""
-        operands = x.pending_operands() if isinstance(x, Node) else None
-        return None if operands is None else (self._names[x.opcode], operands)
+        if not isinstance(x, Node) or (operands := x.pending_operands()) is None:
+            return None
+        return self._names[x.opcode], operands
 
     def key_of(self, x: Node | Array) -> bytes:
         """Stands for what is computed, and of what: equal for the same."""
@@ -196,13 +205,11 @@ class _Analysis:
         found = rule(*given)
         if name == "mul" and self.key_of(operands[0]) == self.key_of(operands[1]):
             found = _signed(found, is_positive=True)
-        if x is self._last or (found.least >= _NARROW and found.most <= _WIDE):
+        if x is self.rounded or (found.least >= _NARROW and found.most <= _WIDE):
             return found
         takes_zero = found.has_zero
         self._looked_at(x, takes_zero=takes_zero)
-        return _Range(
-            least=_LEAST, most=_MOST, has_zero=takes_zero, is_positive=found.is_positive
-        )
+        return _Range(least=_LEAST, most=_MOST, has_zero=takes_zero, is_positive=found.is_positive)
 
     def _range_of_array(self, array: Array) -> _Range:
         if array.dtype != np.float32:
@@ -267,7 +274,7 @@ class _Analysis:
             return True
         if name == "check_from_bf16":
             return all(self.key_of(x) in self._ranges for x in operands)
-        if name not in (*_OF_VALUES, *_OF_VALUES_TOO):
+        if name not in _CHECKS:
             return False
         ranges = [self._ranges[self.near(x)[0]] for x in operands]
         if name == "check_divisor":
@@ -293,9 +300,7 @@ def _times(a: _Range, b: _Range) -> _Range:
 
 
 def _over(a: _Range, b: _Range) -> _Range:
-    inverse = _Range(
-        least=1 / b.most, most=1 / b.least, has_zero=False, is_positive=b.is_positive
-    )
+    inverse = _Range(least=1 / b.most, most=1 / b.least, has_zero=False, is_positive=b.is_positive)
     return _times(a, inverse)
 
 
@@ -371,8 +376,9 @@ def _analysis(parts: Parts) -> tuple[_Analysis, int] | None:
         return None
     if count_steps([*nodes, *parts.checks]) > _MOST_STEPS:
         return None
-    rounded = [x.operands[0] for x in nodes]
-    if not isinstance(rounded[0], Node):
+    given = [x.pending_operands() for x in nodes]  # another thread may compute them meanwhile
+    rounded = [operands[0] for operands in given if operands is not None]
+    if len(rounded) < len(nodes) or not isinstance(rounded[0], Node):
         return None
     try:
         analysis = _Analysis(rounded[0])
@@ -406,13 +412,12 @@ def find_suspects(parts: Parts, *, computes: Sequence[Node] = ()) -> Array | Non
     codes = next(each for each in _CODES if each >= least)
     values = parts.values
     assert isinstance(values, Node)
-    rounded = values.operands[0]
     looked = sorted(analysis.checked.items())
     key = ("may_round_apart", analysis.key, codes, *((each, zero) for each, (_, zero) in looked))
     at = remembered(
         key,
         analysis.read,
-        lambda: _suspects(values, rounded, [each for _, each in looked], codes, computes),
+        lambda: _suspects(values, analysis.rounded, list(dict(looked).values()), codes, computes),
     )
     return None if at.size * _FEW > math.prod(values.shape) else at
 
@@ -469,7 +474,9 @@ def settle(parts: Parts) -> bool:
     checks = [x for x in parts.checks if x.array is None]
     if operands is None or not _are_elementwise([*made, *checks]):
         return False
-    copies = [Node(x.executor, _ROUNDING, operands, x.shape, x.dtype, threads=x.threads) for x in ends]
+    copies = [
+        Node(x.executor, _ROUNDING, operands, x.shape, x.dtype, threads=x.threads) for x in ends
+    ]
     at = find_suspects(parts, computes=[values, *copies])
     if at is None:
         return False

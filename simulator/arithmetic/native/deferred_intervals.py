@@ -12,6 +12,9 @@ import numpy as np
 
 from simulator.arithmetic.interval import Enclosure, Interval, Rests
 from simulator.arithmetic.native.node_program import (
+    HAS_CERTAIN,
+    IS_OPEN,
+    NEEDS_CARE,
     Deferred,
     Node,
     compute_all,
@@ -20,9 +23,6 @@ from simulator.arithmetic.native.node_program import (
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.total_order import Bools
 
-NEEDS_CARE: Final = 1
-IS_OPEN: Final = 2
-HAS_CERTAIN: Final = 4
 _RESTS: Final[Mapping[int, str]] = MappingProxyType({1: "rests8", 2: "rests16", 4: "rests"})
 """By the bytes of an element, the choices that it rests on."""
 Part = Node | Array

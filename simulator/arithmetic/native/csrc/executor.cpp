@@ -150,8 +150,10 @@ class Program {
         });
     }
     // Results of so many elements that are written past the caches: inside a block they are as what
-    // lives there alone.
+    // lives there alone. A single step writes where its result belongs: to write it twice takes longer
+    // than to read what was there.
     void find_streamed(int64_t elems) {
+        if (steps_count == 1) return;
         for (int64_t k = 0; k < buffers_count; ++k) {
             const Buffer& buffer = buffers[k];
             streams[k] = buffer.data != nullptr &&
@@ -334,7 +336,7 @@ class Program {
     const Loops& loops;
     uint8_t *findings, *marks;
     int64_t offsets[MAX_BUFFERS];
-    bool streams[MAX_BUFFERS];
+    bool streams[MAX_BUFFERS] = {};
     int streamed[MAX_BUFFERS], streamed_count = 0;
     int64_t scratch_at = 0;
     char *memory = nullptr, *own_memory = nullptr, *aligned = nullptr;
