@@ -18,7 +18,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -35,15 +35,23 @@ from simulator.arithmetic.native.node_program import (
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.remembered_results import remembered
 
-if TYPE_CHECKING:
-    from simulator.arithmetic.native.deferred_intervals import Parts
+
+class Parts(Protocol):
+    """The parts of an interval that waits; see `deferred_intervals`."""
+
+    values: Node | Array
+    low: Node | Array
+    high: Node | Array
+    cause: Node | Array
+    checks: tuple[Node, ...]
+
 
 _LEAST_ELEMS: Final = 1 << 17
 """Of fewer elements all steps take no longer than this analysis."""
 _FEW: Final = 16
 """At most one of so many elements is computed by itself: of more, all steps run for all."""
 _CODES: Final = (32, 512)
-"""Ends may lie so far from values; the same for all runs of a kernel, which share what is found."""
+"""Ends may lie so far from values: one of these, so that runs of a kernel share their findings."""
 _MOST_STEPS: Final = 200
 _UNIT: Final = 2.0**-24
 """The greatest relative error of a rounding to FP32."""
@@ -82,7 +90,7 @@ _ROUNDING: Final = "bf16_of_fp32"
 
 
 class _Unknown(Exception):
-    """How near ends are is not known here."""
+    """The distance of ends from values is not known here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,13 +167,13 @@ class _Analysis:
         self._range_of(values)
 
     def _step(self, x: Node | Array) -> tuple[str, tuple[Node | Array, ...]] | None:
-        """The operation and the operands; None of an array, or what is one by now."""
+        """The operation and the operands; None of an array, or of a node that is computed."""
         if not isinstance(x, Node) or (operands := x.pending_operands()) is None:
             return None
         return self._names[x.opcode], operands
 
     def key_of(self, x: Node | Array) -> bytes:
-        """Stands for what is computed, and of what: equal for the same."""
+        """A digest of the steps and the arrays that lead to a value: equal for the same."""
         if id(x) in self._keys:
             return self._keys[id(x)]
         step = self._step(x)

@@ -34,7 +34,7 @@ _STATUS_NO_MEMORY: Final = 3
 NEEDS_CARE: Final = 1
 IS_OPEN: Final = 2
 HAS_CERTAIN: Final = 4
-"""What checks find, as `Finding` in C++."""
+"""The findings of checks, as `Finding` in C++."""
 
 
 _NOTHING: Final = np.empty(0, np.uint8)
