@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from pypto_cast.dtypes.data_types import DataType
 from pypto_cast.options.context import current, options
@@ -22,6 +21,7 @@ from simulator.arithmetic.interval import (
     Bounds,
     Enclosure,
     Index,
+    Rests,
     changed,
     pieces,
     union,
@@ -221,8 +221,8 @@ def _asked_for(outputs: Outputs, in_force: int) -> Asked:
         in_force: the bits of the choices that were made.
 
     Returns:
-        Gives an output by choices whose cause is what its elements rest on, those of some rows; or
-        None, where intervals have to be compared.
+        Gives an output by choices with what its elements rest on; or None, where intervals have to
+        be compared.
     """
     by_name = {output.name: output for output in outputs if output.may_be_nan is None}
 
@@ -231,7 +231,9 @@ def _asked_for(outputs: Outputs, in_force: int) -> Asked:
         if output is None:
             return None
         rests = held.rests(output.low, output.high, in_force, output.certain_rows)
-        return None if rests is None else dataclasses.replace(_resting_on(output, 0), cause=rests)
+        if rests is None:
+            return None
+        return dataclasses.replace(output, choices=_widened(rests, output))
 
     return found
 
@@ -374,9 +376,9 @@ def unjudged(ran: Recording) -> Outputs:
 
 def _choices_of(output: OutputCertainty, other: OutputCertainty, in_force: int) -> ChoiceBits:
     """The choices that leave an element open when none is in force."""
-    found = np.zeros(output.shape, np.uint32)
     if other.choices is not None:  # of `_asked_for`
-        return _widened(found, other.cause, output.certain_rows)
+        return other.choices
+    found = np.zeros(output.shape, np.uint32)
     for index in pieces(output.shape, _PIECE_ELEMS):
         certain = _certain_part(output, index)
         if not certain.any():
@@ -391,13 +393,18 @@ def _choices_of(output: OutputCertainty, other: OutputCertainty, in_force: int) 
     return found
 
 
-def _widened(found: ChoiceBits, rests: npt.NDArray[np.uint16], rows: Bools | None) -> ChoiceBits:
+def _widened(rests: Rests, output: OutputCertainty) -> ChoiceBits:
     """Bits in an array of zeros: four elements at a time show whether there are any.
 
     Where few have some, most of the array is never touched.
     """
-    columns = rests.shape[-1]
-    every, whole = rests.reshape(-1, columns), found.reshape(-1, columns)
+    found, rows = np.zeros(output.shape, np.uint32), output.certain_rows
+    if rests.places is not None:
+        named = np.flatnonzero(rests.bits)
+        found.reshape(-1)[rests.places[named]] = rests.bits[named]
+        return found
+    columns = rests.bits.shape[-1]
+    every, whole = rests.bits.reshape(-1, columns), found.reshape(-1, columns)
     runs = [slice(0, len(every))] if rows is None or rows.all() else map(_one, np.flatnonzero(rows))
     for run in runs:
         flat, to = every[run].reshape(-1), whole[run].reshape(-1)

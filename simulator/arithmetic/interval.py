@@ -112,6 +112,19 @@ class Interval:
         return inside
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rests:
+    """The choices that elements rest on.
+
+    Attributes:
+        bits: by element, 0 of one that rests on none; anything in rows that were not asked for.
+        places: of these elements among all, in C order, the others resting on none; None: of all.
+    """
+
+    bits: Array
+    places: npt.NDArray[np.intp] | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enclosure:
     """An array of values, and the interval that a device may give for them.
@@ -149,7 +162,7 @@ class Enclosure:
         """The values in memory that was taken for them: a copy, but where they are computed now."""
         return self.values.copy()
 
-    def rests(self, low: Array, high: Array, in_force: int, rows: Bools | None) -> Array | None:
+    def rests(self, low: Array, high: Array, in_force: int, rows: Bools | None) -> Rests | None:
         """The choices that elements rest on whose interval by public texts this is.
 
         Args:
@@ -158,8 +171,7 @@ class Enclosure:
             rows: see `certain_rows`, of the ends by choices.
 
         Returns:
-            The bits by element, 0 of one that rests on none, and anything in other rows; None where
-            intervals have to be compared. Nothing that others read is computed by that.
+            None where intervals have to be compared. Nothing that others read is computed by that.
         """
         return None
 

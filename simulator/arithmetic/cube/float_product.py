@@ -28,7 +28,7 @@ from simulator.arithmetic.trust import (
     cause_along,
     meeting,
 )
-from simulator.numbers.formats import BF16, FP32, FP64, FloatFormat
+from simulator.numbers.formats import BF16, FP16, FP32, FP64, FloatFormat
 
 Doubles = npt.NDArray[np.float64]
 
@@ -104,7 +104,9 @@ def operand_of(x: Enclosure, fmt: FloatFormat, axis: int, trust: Trust) -> Matri
     outliers: Bools = none
     is_nan: Bools = none
     flags: Bools = none
-    if not _are_finite(values if reach is None else reach):
+    is_narrow = reach is None and fmt in (BF16, FP16)
+    whole = values if reach is None else reach
+    if not (_are_codes_finite(x.values, fmt) if is_narrow else _are_finite(whole)):
         reach = np.abs(values) if reach is None else reach
         strange = ~np.isfinite(reach)
         outliers = np.asarray(strange.any(axis=axis))
@@ -191,6 +193,12 @@ def _wide_bf16(values: Array) -> Doubles:
         piece <<= np.uint32(16)
         flat[start : start + _PIECE_ELEMS] = piece.view(np.float32)
     return found
+
+
+def _are_codes_finite(values: Array, fmt: FloatFormat) -> bool:
+    """True if no number of a format of 16 bits is infinite or NaN."""
+    magnitudes = values.view(np.uint16) & np.uint16(fmt.sign_code - 1)
+    return fmt.inf_code is not None and int(magnitudes.max(initial=0)) < fmt.inf_code
 
 
 def _are_finite(values: Doubles) -> bool:
@@ -293,9 +301,9 @@ class _Block:
         # The accumulator starts at +0.
         values = product + (0.0 if bias is None else bias.values)
         parts = self._parts()
-        if bound.is_known and not parts and not self._by_line("may_be_nan").any():
+        if bound.is_known and not parts and not self._has_line("may_be_nan"):
             known = values.astype(np.float32)
-            if self._by_line("outliers").any():
+            if self._has_line("outliers"):
                 known = self._with_specials(known, values)
             unify_nan(known, FP32)
             result.put(index, Enclosure(values=known))
@@ -335,6 +343,11 @@ class _Block:
         for each in (single, low, high):
             unify_nan(each, FP32)
         result.put(index, enclosed(single, low, high, flags, self._causes(own, parts)))
+
+    def _has_line(self, name: str) -> bool:
+        """True if a line of an operand has a property."""
+        operands = (self.a, self.b) if self.bias is None else (self.a, self.b, self.bias)
+        return any(getattr(x, name).any() for x in operands)
 
     def _by_line(self, name: str, *, every: bool = False) -> Bools:
         """A property of lines, where any of the operands has it, or every one."""

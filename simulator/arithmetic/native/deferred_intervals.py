@@ -10,8 +10,11 @@ from typing import Final
 
 import numpy as np
 
-from simulator.arithmetic.interval import Enclosure, Interval
+from simulator.arithmetic.interval import Enclosure, Interval, Rests
 from simulator.arithmetic.native.node_program import (
+    HAS_CERTAIN,
+    IS_OPEN,
+    NEEDS_CARE,
     Deferred,
     Node,
     compute_all,
@@ -20,9 +23,6 @@ from simulator.arithmetic.native.node_program import (
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.total_order import Bools
 
-NEEDS_CARE: Final = 1
-IS_OPEN: Final = 2
-HAS_CERTAIN: Final = 4
 _RESTS: Final[Mapping[int, str]] = MappingProxyType({1: "rests8", 2: "rests16", 4: "rests"})
 """By the bytes of an element, the choices that it rests on."""
 Part = Node | Array
@@ -92,9 +92,11 @@ class Parts:
 
     def finding(self) -> bool | None:
         """True if any element is open; None where no program has found that yet."""
-        if self.found is not None or any(x.array is None for x in self.checks):
+        if self.found is not None or self._needs_care():
             return None
-        return None if self._needs_care() else bool(self.checks[-1].findings & IS_OPEN)
+        if self.checks and self.checks[-1].findings & IS_OPEN:  # perhaps of some elements alone
+            return True
+        return None if any(x.array is None for x in self.checks) else False
 
     def nodes(self) -> list[Node]:
         """Everything that is computed together."""
@@ -105,7 +107,10 @@ class Parts:
         """The result, with an interval where some element is open."""
         if self.found is None:
             if not self._needs_care():
-                compute_all(self.nodes(), {})
+                from simulator.arithmetic.native import clear_roundings
+
+                if not clear_roundings.settle(self):
+                    compute_all(self.nodes(), {})
             if self._needs_care():
                 found = self.again()
                 self.found = Enclosure(values=found.values, interval=found.interval)
@@ -129,7 +134,7 @@ class Parts:
                 known.settle(self.found.interval is not None)
         return self.found
 
-    def rests(self, low: Array, high: Array, in_force: int, rows: Bools | None) -> Array | None:
+    def rests(self, low: Array, high: Array, in_force: int, rows: Bools | None) -> Rests | None:
         """See `Enclosure.rests`."""
         executed = [x for x in (self.low, self.high) if isinstance(x, Node) and x.array is None]
         kind = _RESTS.get(self.low.dtype.itemsize)
@@ -140,13 +145,18 @@ class Parts:
         node = Node(
             lead.executor, kind, given, low.shape, np.dtype(np.uint16), threads=lead.threads
         )
+        from simulator.arithmetic.native import clear_roundings
+
+        few = None if self._needs_care() else clear_roundings.rests(self, node)
+        if few is not None:
+            return None if few[1] & NEEDS_CARE else few[0]
         waiting = [x for x in self.checks if x.array is None]
         layout = node.shape[:-1], node.columns
         here = [x for x in waiting if (x.shape[:-1], x.columns) == layout]
         beside = [x for x in waiting if (x.shape[:-1], x.columns) != layout]
         compute_all(beside, {})
         found = None if self._needs_care() else compute_rows(node, here, rows)
-        return None if found is None or found[1] & NEEDS_CARE else found[0]
+        return None if found is None or found[1] & NEEDS_CARE else Rests(bits=found[0])
 
     def _needs_care(self) -> bool:
         return any(x.findings & NEEDS_CARE for x in self.checks)
@@ -194,7 +204,7 @@ class DeferredInterval(Enclosure):
         values = self.values
         return values if is_made_now and not self.parts.fell_back else values.copy()
 
-    def rests(self, low: Array, high: Array, in_force: int, rows: Bools | None) -> Array | None:
+    def rests(self, low: Array, high: Array, in_force: int, rows: Bools | None) -> Rests | None:
         return self.parts.rests(low, high, in_force, rows)
 
     @property

@@ -415,7 +415,11 @@ class Builder:
         if are_fp32 and len(sources) == 1:
             return node("cause_beside", *parts, own_claim, dtype=_CAUSE)
         if are_fp32 and len(sources) == 2:
-            named = node("cause_between", *parts, dtype=_CAUSE)
+            one, other = (x.cause for x in sources)
+            assert one is not None
+            named: Part = one  # of a cause and itself the stronger is that
+            if one is not other:
+                named = node("cause_between", *parts, dtype=_CAUSE)
             ends = (part for k, part in enumerate(parts) if k % 3 < 2)
             return node("cause_with", *ends, named, own_claim, dtype=_CAUSE) if width else named
         claims: list[Part] = [self._claim(x, x.cause) for x in sources if x.cause is not None]

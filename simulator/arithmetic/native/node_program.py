@@ -31,6 +31,10 @@ _THREAD_ELEMS: Final = 1 << 17
 """Fewer elements are not worth a thread of their own."""
 _OPERANDS: Final = 6
 _STATUS_NO_MEMORY: Final = 3
+NEEDS_CARE: Final = 1
+IS_OPEN: Final = 2
+HAS_CERTAIN: Final = 4
+"""The findings of checks, as `Finding` in C++."""
 
 
 _NOTHING: Final = np.empty(0, np.uint8)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from simulator.arithmetic.interval import Enclosure, Interval
-from simulator.arithmetic.native.deferred_intervals import IS_OPEN, NEEDS_CARE, Part
+from simulator.arithmetic.native.deferred_intervals import Part
 from simulator.arithmetic.native.executor_library import Executor
 from simulator.arithmetic.native.interval_nodes import Added, Builder
-from simulator.arithmetic.native.node_program import Node
+from simulator.arithmetic.native.node_program import IS_OPEN, NEEDS_CARE, Node
 from simulator.arithmetic.operation import Array, Operation
 from simulator.arithmetic.reduction_order import Tiles
 from simulator.numbers.formats import FP32, Format

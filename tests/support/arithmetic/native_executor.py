@@ -14,6 +14,7 @@ from support.numbers.codes import SEED
 
 from simulator.arithmetic.computed import compute
 from simulator.arithmetic.native.executor_library import Executor, find
+from simulator.arithmetic.native.node_program import Node
 from simulator.arithmetic.operation import Operation
 from simulator.numbers import float_environment
 from simulator.numbers.formats import FP16, FP32, FloatFormat
@@ -112,3 +113,33 @@ def rows_to_sum(length: int) -> Array:
     rows[4, 0] = -np.inf
     rows[5] = np.float32(3e38)
     return rows
+
+
+def near_ties(executor: Executor, codes: int = 9) -> tuple[Array, Array]:
+    """Numbers that the library finds near to ties of BF16, or beside others out of range.
+
+    Returns:
+        The marks, and those that follow from distances of codes and from magnitudes.
+    """
+    rng = np.random.default_rng(SEED)
+    middle = rng.integers(0x3000, 0x4F00, (40, 60)).astype(np.int64) << 16
+    near = (middle + 0x8000 + rng.integers(-12, 13, middle.shape)).astype(np.uint32)
+    numbers = (near | rng.integers(0, 2, near.shape).astype(np.uint32) << 31).view(np.float32)
+    powers = np.exp2(rng.integers(-63, 64, (3, 40, 60)).astype(np.float32))
+    powers *= np.float32(rng.choice([-1.0, 1.0, 1.5], powers.shape))
+    powers.reshape(-1)[::13], powers.reshape(-1)[5::17] = 0.0, -0.0
+    powers.reshape(-1)[3::19], powers.reshape(-1)[7::23] = np.inf, np.nan
+    others = [*powers, powers[0, :, :1].copy()]
+    takes_zero = (0, 1, 1, 0)
+    table = np.array([codes, *takes_zero], np.uint32)
+    node = Node(
+        executor, "may_round_apart", [numbers, *others, table], near.shape, np.dtype(np.uint8)
+    )
+    # Ties are odd multiples of 2**15: one lies among the codes if they are of several cells.
+    cells = [(near.astype(np.int64) + step - 0x8000) // 0x10000 for step in (-codes - 1, codes)]
+    expected = cells[0] != cells[1]
+    for other, takes in zip(others, takes_zero, strict=True):
+        magnitude = np.abs(other.astype(np.float64))
+        in_range = (magnitude >= 2.0**-60) & (magnitude <= 2.0**60)
+        expected |= ~(in_range | (magnitude == 0) & bool(takes))
+    return node.computed(), expected

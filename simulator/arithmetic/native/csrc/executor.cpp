@@ -49,10 +49,10 @@ bool guards(int opcode) { return opcode >= OP_unless_closed; }
 bool checks(int opcode) { return opcode >= OP_check_ends && !guards(opcode); }
 bool reduces(int opcode) { return opcode >= OP_amax && opcode < OP_check_ends; }
 bool folds(int opcode) { return opcode >= OP_sum_ends && opcode < OP_check_ends; }
-// The last operand is no operand of elements: a table, a `Widening` or a `SumRule`.
+// The last operand is no operand of elements: a table, a `Widening`, a `Nearness` or a `SumRule`.
 bool has_table(int opcode) {
     return opcode == OP_lookup16 || (opcode >= OP_lower && opcode <= OP_higher_unless) ||
-           opcode == OP_sum_ends;
+           opcode == OP_may_round_apart || opcode == OP_sum_ends;
 }
 
 // A block: rows from `row` on, columns from `column` on.
@@ -150,8 +150,10 @@ class Program {
         });
     }
     // Results of so many elements that are written past the caches: inside a block they are as what
-    // lives there alone.
+    // lives there alone. A single step writes where its result belongs: to write it twice takes longer
+    // than to read what was there.
     void find_streamed(int64_t elems) {
+        if (steps_count == 1) return;
         for (int64_t k = 0; k < buffers_count; ++k) {
             const Buffer& buffer = buffers[k];
             streams[k] = buffer.data != nullptr &&
@@ -334,7 +336,7 @@ class Program {
     const Loops& loops;
     uint8_t *findings, *marks;
     int64_t offsets[MAX_BUFFERS];
-    bool streams[MAX_BUFFERS];
+    bool streams[MAX_BUFFERS] = {};
     int streamed[MAX_BUFFERS], streamed_count = 0;
     int64_t scratch_at = 0;
     char *memory = nullptr, *own_memory = nullptr, *aligned = nullptr;

@@ -376,6 +376,28 @@ DENSE(rests, uint16_t, uint32_t, uint32_t, uint16_t, uint16_t, uint32_t, uint32_
 DENSE(rests16, uint16_t, uint16_t, uint16_t, uint16_t, uint16_t, uint16_t, uint16_t)
 DENSE(rests8, uint16_t, uint8_t, uint8_t, uint16_t, uint16_t, uint8_t, uint8_t)
 
+// A number so near to a tie of BF16 that its ends may round to two codes, or another operand that is not
+// in the range from 2**-60 to 2**60: clear_roundings.py tells how near they are otherwise. The code less
+// the lowest of those that are too near wraps elsewhere.
+INLINE bool is_beyond_range(uint32_t code, uint32_t takes_zero) {
+    constexpr uint32_t LEAST = 0x21800000, SPAN = 0x5D800000 - LEAST;
+    const uint32_t magnitude = code & ~SIGN;
+    return (magnitude - LEAST > SPAN) & ((magnitude | !takes_zero) != 0);
+}
+void loop_may_round_apart(char* out, const char* const* in, unsigned repeated, int64_t elems) {
+    const Nearness by = *reinterpret_cast<const Nearness*>(in[5]);
+    const uint32_t first = 0x8000 - by.codes, width = 2 * by.codes;
+    each_dense<uint8_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t>(
+        [=](uint32_t number, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+            const bool is_near = ((number - first) & 0xFFFF) <= width;
+            return static_cast<uint8_t>(
+                is_near | is_beyond_range(a, by.takes_zero[0]) |
+                is_beyond_range(b, by.takes_zero[1]) | is_beyond_range(c, by.takes_zero[2]) |
+                is_beyond_range(d, by.takes_zero[3]));
+        },
+        out, in, repeated, elems);
+}
+
 // An element is one of two operands' at a time; one element stands for all.
 template <class T, class F>
 INLINE uint32_t found_in(F f, const char* const* in, unsigned repeated, int64_t elems, int second) {

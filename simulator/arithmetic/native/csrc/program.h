@@ -23,7 +23,8 @@
     OP(int32_of_fp32_ceil, 1, 4, 4, 0, 0) OP(int32_of_fp32_trunc, 1, 4, 4, 0, 0)                    \
     OP(signbit, 1, 1, 4, 0, 0) OP(and8, 2, 1, 1, 1, 0) OP(not8, 1, 1, 1, 0, 0)
 // Ends of intervals of FP32 numbers, and their causes; operands are dense or one element. The last
-// operand of `lower` and its kin is a `Widening`, that of `cause_beside` and `cause_with` is one claim.
+// operand of `lower` and its kin is a `Widening`, that of `may_round_apart` a `Nearness`, that of
+// `cause_beside` and `cause_with` is one claim.
 // A cause is an index, or the bits of choices.
 #define INTERVALS(OP)                                                                             \
     OP(square_low, 2, 4, 4, 4) OP(square_high, 2, 4, 4, 4) OP(abs_low, 2, 4, 4, 4)                  \
@@ -45,7 +46,8 @@
     OP(claim8, 3, 8, 1, 1, 2) OP(cause_of8, 3, 2, 8, 1, 1) OP(low_of, 1, 4, 8)                         \
     OP(high_of, 1, 4, 8) OP(rests, 6, 2, 4, 4, 2, 2, 4, 4)                                          \
     OP(rests16, 6, 2, 2, 2, 2, 2, 2, 2)                                                             \
-    OP(rests8, 6, 2, 1, 1, 2, 2, 1, 1)
+    OP(rests8, 6, 2, 1, 1, 2, 2, 1, 1)                                                              \
+    OP(may_round_apart, 6, 1, 4, 4, 4, 4, 4, 4)
 // Along rows, of FP32; the last two have the orders of the 950.
 #define REDUCTIONS(OP) OP(amax) OP(amin) OP(sum) OP(prod) OP(sum_by_repeats) OP(prod_by_halves)
 // Along rows, of several operands: both ends of a sum of intervals in any order, whose last operand is
@@ -102,6 +104,12 @@ struct Widening {
     int32_t ulps;
     float least;
     float most;
+};
+
+// How many codes the ends of a number lie from it at most, and by operand behind it 1: zero is in range.
+struct Nearness {
+    uint32_t codes;
+    uint32_t takes_zero[4];
 };
 
 // Of a sum in any order: how far one addition moves ends outward, in codes; the greatest error of all

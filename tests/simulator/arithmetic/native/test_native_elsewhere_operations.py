@@ -15,7 +15,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.arithmetic.native_executor import FORMATS, at, by_numpy, cases, rows_to_sum, same_codes
+from support.arithmetic.native_executor import (
+    FORMATS,
+    at,
+    by_numpy,
+    cases,
+    near_ties,
+    rows_to_sum,
+    same_codes,
+)
 from support.environment.sources import ROOT
 from support.numbers.codes import SEED
 
@@ -120,6 +128,7 @@ def emulated(tmp_path_factory: pytest.TempPathFactory) -> Executor:
     places = {"lookup16": (1, 1 << 16), "lower": (3, 3), "higher": (3, 3)}
     places.update({"lower2": (5, 3), "higher2": (5, 3)})
     places.update({"lower_unless": (2, 3), "higher_unless": (2, 3), "sum_ends": (2, 3)})
+    places["may_round_apart"] = (5, 5)
     library.tables = {here.opcodes[name]: place for name, place in places.items()}
     return replace(here, library=library)
 
@@ -164,6 +173,12 @@ def test_casts_and_reductions_on_aarch64(emulated: Executor) -> None:
         row_node(at("baseline"), "sum", rows, order, 1).computed(),
         "tiles",
     )
+
+
+@pytest.mark.native
+def test_numbers_near_ties_on_aarch64(emulated: Executor) -> None:
+    found, expected = near_ties(emulated)
+    np.testing.assert_array_equal(found != 0, expected)
 
 
 @pytest.mark.native

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.arithmetic.native_executor import LEVELS, at, operands, same_codes
+from support.arithmetic.native_executor import LEVELS, at, near_ties, operands, same_codes
 from support.numbers.codes import SEED
 
 from pypto_cast.operations.reduction_functions import joins
@@ -458,3 +458,10 @@ def test_programs(
             same(found[k], expected[k], steps)
     for one, other in zip(found, expected, strict=True):
         same(one, other, steps)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_numbers_near_ties(level: str) -> None:
+    found, expected = near_ties(at(level))
+    np.testing.assert_array_equal(found != 0, expected)
+    assert 0 < np.count_nonzero(expected) < expected.size
