@@ -26,6 +26,7 @@ from ascend_kernels.schedule.planner.leaves.leaf_graph import LeafGraph
 from ascend_kernels.schedule.planner.leaves.leaf_plan import PlannedLeaf, plan_leaf
 from ascend_kernels.schedule.planner.subgraphs import TiledKernel
 from ascend_kernels.schedule.planner.tiled_kernel import tiled_kernel
+from ascend_kernels.schedule.planner.tiles.memory_conflicts import unordered_copies
 from ascend_kernels.schedule.planner.tiles.tile_graph import (
     KernelGraphs,
     Memory,
@@ -129,6 +130,7 @@ def _planned(
         simplified=(
             *_of_other_families(chip),
             *given.simplified,
+            *(text for graph in graphs for text in unordered_copies(graph)),
             *(f"leaf {n}: {each.simplified}" for n, each in enumerate(leaves) if each.simplified),
         ),
     )

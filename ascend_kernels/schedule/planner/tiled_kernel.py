@@ -18,7 +18,7 @@ from ascend_kernels.schedule.planner.subgraphs import (
     split,
 )
 from ascend_kernels.schedule.planner.tiles.handovers import pass_through_gm
-from ascend_kernels.schedule.planner.tiles.memory_conflicts import copy_reshaped
+from ascend_kernels.schedule.planner.tiles.memory_conflicts import copy_given_back
 from ascend_kernels.schedule.planner.tiles.partition import partition
 from ascend_kernels.schedule.planner.tiles.task_numbering import merge_alike, number_by_depth
 from ascend_kernels.schedule.planner.tiles.tile_cutting import cut
@@ -81,7 +81,7 @@ def tiled_kernel(graphs: Sequence[TileGraph], name: str, *, cores: int) -> Tiled
 
 def _tiled(graph: TileGraph, name: str, cores: int, *, is_open: bool) -> TiledKernel:
     tiles = duplicate_views(
-        split_assembled(split_raw(split_reshapes(merge_views(cut(copy_reshaped(graph))))))
+        split_assembled(split_raw(split_reshapes(merge_views(cut(copy_given_back(graph))))))
     )
     tiles = drop_whole_views(settle_reshapes(settle_moves(tiles)))
     tasks = merge_alike(partition(tiles), cores)

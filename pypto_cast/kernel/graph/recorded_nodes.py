@@ -67,6 +67,7 @@ class RecordedNodes:
         self._lines: dict[int, int] = {}
         self._numbered: dict[int, list[tuple[int, ...]]] = {}
         self._checked = 0
+        self._tile: Shape = ()
 
     def _format(self, tensor: int) -> Format:
         return self._tensors[tensor].format

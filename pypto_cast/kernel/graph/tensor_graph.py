@@ -175,6 +175,7 @@ class _Reader(RecordedNodes):
     def take(self, call: Call) -> None:
         """Add the node of a call, if it is a primitive."""
         name = getattr(call.operation, "__name__", "")
+        self._tile = tuple(call.settings.vec_tile_shapes)
         if id(call.result) in self._values or any(call.result is x for x in call.arguments):
             self._check_parts(call, name)  # they gave it, or a cast of equal dtypes its input
             return
@@ -338,7 +339,8 @@ class _Reader(RecordedNodes):
             self._tensors.append(held)
             self._number(tensor, raw + 1)
             raw += 2
-            nodes.append(whole_copy("VIEW", len(nodes), source, tensor, len(held.shape)))
+            view = whole_copy("VIEW", len(nodes), source, tensor, len(held.shape))
+            nodes.append(replace(view, tile_shape=self._tile))
         for slot, tensor in self._written.items():
             if isinstance(slot, int) and slot not in self._slots.read:
                 held = self._tensors[tensor]
@@ -426,7 +428,6 @@ class _Reader(RecordedNodes):
         source = self._whole_value(call, value, target)
         shape = tuple(map(int, target.shape))
         key = self._target(call, target)
-        self._check_copy(call, source)
         if id(target) in self._values:
             raise PlanError(f"assemble {call.place}: a part of what is written whole in one run")
         place, extents = tuple(map(scalar_of, offsets)), self._tensors[source].shape
@@ -463,19 +464,6 @@ class _Reader(RecordedNodes):
                 attributes=Attributes(offset=place),
             )
         )
-
-    def _check_copy(self, call: Call, source: int) -> None:
-        """Say that a part of an output is an argument, whose copy upstream cuts by a tile shape.
-
-        Here it is in one piece (tensor_graph_pass/infer_memory_conflict.cpp:466).
-        """
-        given = {*self._parameters.values()}
-        views = (x for x in self._nodes if x.opcode == "VIEW" and x.inputs[0] in given)
-        if source in given.union(x.outputs[0] for x in views):
-            self.simplified.append(
-                f"assemble {call.place}: the copy of an argument, in one piece; upstream cuts it "
-                "by a tile shape, so that there may be other tasks in another order"
-            )
 
     def _whole_value(self, call: Call, value: Tensor, target: Tensor) -> int:
         """The tensor of a value that is written.

@@ -1,20 +1,20 @@
-"""A copy of an argument that a kernel gives back in another shape.
+"""Copies of arguments that a kernel gives back, whole, in part or in another shape.
 
-A reshape moves nothing, so that an output made by it alone would lie where the argument does.
+Views and reshapes move nothing, so that an output made by these alone would lie where the argument
+does.
 Paths are those of upstream pypto at tag r0.2.0, framework/src/passes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from ascend_kernels.schedule.planner.tiles.tile_graph import (
     Memory,
     Node,
-    PlanError,
     TileGraph,
-    consumers,
     in_order,
     producers,
 )
@@ -25,54 +25,68 @@ _LEAST_ROW: Final = 32
 _LASTING: Final = (Memory.ARGUMENT, Memory.SLOT)
 
 
-def copy_reshaped(graph: TileGraph) -> TileGraph:
-    """Copy an argument that is reshaped and nothing else, before it is assembled in an output.
+def copy_given_back(graph: TileGraph) -> TileGraph:
+    """Copy an argument that nothing but views and a reshape leads to an output, before it is there.
 
-    The copy is cut by the tile shape of the reshape, if that has an extent for each dimension of
-    the result (tensor_graph_pass/infer_memory_conflict.cpp:335, :466).
-
-    Raises:
-        PlanError: there are several; upstream orders their copies by addresses of its own.
+    The copy is cut by the tile shape of the last of these, if that has an extent for each dimension
+    of the result (tensor_graph_pass/infer_memory_conflict.cpp:335, :466). Several are made in the
+    order of the nodes; upstream orders them by addresses of its own.
     """
-    copied = [(node, reshape) for node in graph.nodes if (reshape := _given_back(graph, node))]
-    if not copied:
+    made = producers(graph.nodes)
+    nodes: list[Node] = []
+    copies: list[Node] = []
+    tensors = [*graph.tensors]
+    for node in graph.nodes:
+        if last := _given_back(graph, made, node):
+            (source,) = last.outputs
+            shape = tensors[source].shape
+            is_fitting = len(last.tile_shape) == len(shape)
+            copy = Node(
+                opcode="REGISTER_COPY",
+                number=graph.next_number + len(copies),
+                inputs=(source,),
+                outputs=(len(tensors),),
+                tile_shape=last.tile_shape if is_fitting else _tile(shape),
+            )
+            tensors.append(replace(tensors[source], raw=graph.next_raw + len(copies)))
+            node = replace(node, inputs=copy.outputs)
+            copies.append(copy)
+        nodes.append(node)
+    if not copies:
         return graph
-    if len(copied) > 1:
-        (_, first), (_, second), *_ = copied
-        raise PlanError(f"{first.place} and {second.place}: two copied to outputs are not planned")
-    ((node, reshape),) = copied
-    (reshaped,) = reshape.outputs
-    shape = graph.tensors[reshaped].shape
-    copy = Node(
-        opcode="REGISTER_COPY",
-        number=graph.next_number,
-        inputs=(reshaped,),
-        outputs=(len(graph.tensors),),
-        tile_shape=reshape.tile_shape if len(reshape.tile_shape) == len(shape) else _tile(shape),
-    )
-    nodes = [
-        each if each is not node else replace(node, inputs=copy.outputs) for each in graph.nodes
-    ]
     return replace(
         graph,
-        nodes=in_order([*nodes, copy]),
-        tensors=(*graph.tensors, replace(graph.tensors[reshaped], raw=graph.next_raw)),
-        first_raw=graph.next_raw + 1,
+        nodes=in_order([*nodes, *copies]),
+        tensors=tuple(tensors),
+        first_raw=graph.next_raw + len(copies),
     )
 
 
-def _given_back(graph: TileGraph, node: Node) -> Node | None:
-    """The reshape of an argument whose only reader is a node that writes an output."""
-    if graph.tensors[node.outputs[0]].memory not in _LASTING:
+def unordered_copies(graph: TileGraph) -> Iterator[str]:
+    """The copies of a graph, if there are several: the plan may have them in another order."""
+    made = producers(graph.nodes)
+    found = [last for node in graph.nodes if (last := _given_back(graph, made, node))]
+    if len(found) > 1:
+        places = ", ".join(dict.fromkeys(each.place for each in found))
+        yield (
+            f"{places}: copies of arguments in the order of the operations; upstream takes that of "
+            "addresses of its own"
+        )
+
+
+def _given_back(graph: TileGraph, made: Mapping[int, Sequence[Node]], node: Node) -> Node | None:
+    """The view or reshape of an argument that a node writes to an output."""
+    if node.opcode != "ASSEMBLE" or graph.tensors[node.outputs[0]].memory not in _LASTING:
         return None
-    made, read = producers(graph.nodes), consumers(graph.nodes)
     chain = [node]
-    while chain[-1].inputs and (before := made.get(chain[-1].inputs[0])):
+    while before := made.get(chain[-1].inputs[0]):
         chain.append(before[0])
-    if [each.opcode for each in chain[1:]] != ["RESHAPE", "VIEW"]:
+        if chain[-1].opcode not in ("VIEW", "RESHAPE"):
+            return None
+    if [each.opcode for each in chain[2:-1]].count("RESHAPE"):
         return None
     is_given = graph.tensors[chain[-1].inputs[0]].memory in _LASTING
-    return chain[1] if is_given and read[node.inputs[0]] == [node] else None
+    return chain[1] if is_given and len(chain) > 1 else None
 
 
 def _tile(shape: Shape) -> Shape:
