@@ -225,6 +225,7 @@
     const places = quantum(src, dst, value.exponent) - value.exponent;
     const text = value.significand.toString(2);
     if (places <= 0) return { kept: text + "0".repeat(Math.min(-places, 64)), dropped: "" };
+    if (text === "0") return { kept: text, dropped: "" };
     const padded = text.padStart(places + 1, "0");
     return { kept: padded.slice(0, -places), dropped: padded.slice(-places) };
   }

@@ -81,7 +81,7 @@ def test_mypy_accepts_the_examples(tmp_path: Path) -> None:
         "divmod(x, 2)\n"
         "pypto.sigmoid(3)\n"
         "x.softmax('last')\n"
-        "pypto.sqrt(x, None), x.sqrt(None)\n"
+        "pypto.sqrt(x, None), x.sqrt(None, None)\n"
         "reveal_type(x.topk(1)), reveal_type(pypto.greater(x, x))\n"
         "pypto.gather_in_ub, pypto.ROWS, pypto.OperationRow\n"
     )
