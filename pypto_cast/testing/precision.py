@@ -285,8 +285,9 @@ def _errors(
 ) -> Errors:
     """The errors by limits.
 
-    Of a reference, small values that are no numbers are wrong, and make no error infinite: else
-    one of them would let every result pass.
+    A reference's errors are those of the public source where it is no number, because an infinite
+    one lets every result pass: none of a precise NaN and of a small NaN, and a small infinity is
+    a wrong small value.
     """
     mare = total = squares = 0.0
     count = small_wrong = 0
@@ -294,8 +295,8 @@ def _errors(
         small = np.abs(g) < limits.below
         numbers, odd = _numbers(x, g)
         if is_reference:
-            small_wrong += int(np.count_nonzero(odd & small))
-            odd &= ~small
+            small_wrong += int(np.count_nonzero(np.isinf(x) & small))
+            odd &= ~(small | np.isnan(g))
         if odd.any():
             mare = total = squares = math.inf
         error, magnitude, small = np.abs(x - g)[numbers], np.abs(g)[numbers], small[numbers]
@@ -347,7 +348,10 @@ def accepted(
             < 10 t. "mixed": 99 % of the elements are within the tolerance, and none is far off.
             "2.1:L0", "2.1:L1", "2.1:L2": the errors of the result beside the precise one are at
             most so many times those of the golden, and of small values at most twice as many are
-            wrong.
+            wrong. As the public source, but in float64, and stricter where it compares nothing: a
+            result that alone is NaN or infinite at a small value, or is not NaN where the precise
+            one is, fails; and an infinity that all three share lets no other element pass, where
+            the source's own error is NaN.
         result: what is judged.
         golden: a reference of its dtype and shape.
         precise: of its shape in a wider dtype, as FP32 or float64; "2.1" needs it, "community" and

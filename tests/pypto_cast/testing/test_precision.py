@@ -215,6 +215,40 @@ def test_a_small_value_of_the_golden_that_is_no_number_excuses_nothing() -> None
     assert not accepted("2.1:L0", golden, golden, precise).passes
 
 
+@pytest.mark.parametrize(("odd", "wrong"), [(np.nan, 2), (np.inf, 6)])
+def test_of_small_values_of_the_golden_only_infinities_are_wrong(odd: float, wrong: int) -> None:
+    """Of three of the golden: six of the result may be wrong, or the two of a right golden."""
+    precise, golden = np.zeros(8), np.zeros(8, np.float16)
+    golden[:3] = odd
+    for count in range(9):
+        result = np.zeros(8, np.float16)
+        result[:count] = 2**-15
+        assert accepted("2.1:L0", result, golden, precise).passes == (count <= wrong), count
+
+
+@pytest.mark.parametrize("given", [0.0, 3.0, np.inf])
+def test_a_golden_that_is_no_nan_where_the_precise_is_excuses_nothing(given: float) -> None:
+    precise = np.array([1.0, np.nan])
+    golden = np.array([1 + 2**-10, given], np.float16)
+    assert accepted("2.1:L2", np.array([1 + 2**-10, np.nan], np.float16), golden, precise).passes
+    assert not accepted("2.1:L0", np.array([9, np.nan], np.float16), golden, precise).passes
+    assert not accepted("2.1:L0", golden, golden, precise).passes
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf])
+def test_a_small_value_that_is_no_number_fails(odd: float) -> None:
+    """The source passes one: it compares no NaN with a threshold, and one infinity may be wrong."""
+    precise, golden = np.array([1.0, 0.0]), np.array([1, 0], np.float16)
+    assert not accepted("2.1:L0", np.array([1, odd], np.float16), golden, precise).passes
+
+
+def test_an_infinity_of_all_three_excuses_nothing() -> None:
+    """The source's error of one is NaN, and any result passes."""
+    precise, golden = np.array([1.0, np.inf]), np.array([1 + 2**-10, np.inf], np.float16)
+    assert accepted("2.1:L2", golden, golden, precise).passes
+    assert not accepted("2.1:L0", np.array([9, np.inf], np.float16), golden, precise).passes
+
+
 def test_small_values_count_apart() -> None:
     precise = np.zeros(8, np.float64)
     golden = np.zeros(8, np.float16)
