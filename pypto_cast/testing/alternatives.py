@@ -43,7 +43,6 @@ _SATMODES: Final = (
     (SaturationMode.OFF, "no saturation"),
     (SaturationMode.ON, "saturation"),
 )
-_SATMODE_WORDS: Final = dict(_SATMODES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
