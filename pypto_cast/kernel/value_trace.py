@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,7 +22,7 @@ from simulator.numbers.convert import in_numpy
 
 _AXES: Final = ("dim", "axis")
 _MOST: Final = 10_000
-"""Elements that a trace has at most."""
+"""Steps that a trace has at most."""
 Index = tuple[int, ...]
 Box = tuple[int | tuple[int, int] | None, ...]
 """Places of elements: one, from one to before another, or None for all of an axis."""
@@ -91,13 +92,16 @@ class ValueTrace:
     Attributes:
         output: the element of the output.
         steps: the operations, in the order of the run.
+        is_cut: there are more, which are left out.
     """
 
     output: TracedElement
     steps: tuple[TracedStep, ...]
+    is_cut: bool
 
     def __str__(self) -> str:
-        return "\n".join(map(str, (self.output, *self.steps)))
+        cut = (f"cut: more than {len(self.steps):,} operations",) if self.is_cut else ()
+        return "\n".join(map(str, (self.output, *cut, *self.steps)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,10 +232,12 @@ def trace_values(
         enclosure=Enclosure(values=output.values, interval=output.interval),
         patches=origin_of(output.values),
     )
-    steps = sorted(_way(held, index, events), key=lambda pair: pair[0])
+    found = list(itertools.islice(_way(held, index, events), _MOST + 1))
+    steps = sorted(found[:_MOST], key=lambda pair: pair[0])
     trace = ValueTrace(
         output=held.elements(_single(index)),
         steps=tuple(step for _, step in steps),
+        is_cut=len(found) > _MOST,
     )
     print(trace)
     return trace
@@ -263,7 +269,7 @@ def _way(held: _Held, index: Index, events: Sequence[_Event]) -> Iterator[tuple[
     """The operations that an element came through, each once for the same elements."""
     waiting: list[tuple[_Held, Spans, int]] = [(held, _single(index), len(events))]
     seen: set[tuple[int, Spans]] = set()
-    while waiting and len(seen) < _MOST:
+    while waiting:
         tensor, place, before = waiting.pop()
         for event, result, at in _made_by(tensor, place, events[:before]):
             if (event.number, at) in seen:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import pypto_cast as pypto
+from pypto_cast.kernel import value_trace
 from pypto_cast.kernel.operation_dump import INDEX, dumping
 
 ROWS = pypto.Tensor[[8, 16], pypto.DT_FP32]
@@ -299,6 +300,23 @@ def test_the_way_of_an_element(capsys: pytest.CaptureFixture[str]) -> None:
         assert element.high == str(found.high["y"][5, 3])
         assert not element.is_certain
     assert trace.output.box == (5, 3)
+
+
+@pytest.mark.parametrize(("most", "is_cut"), [(2, True), (3, False)])
+def test_a_long_way_is_cut_and_says_so(
+    most: int, is_cut: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @pypto.jit
+    def thrice(x: ROWS, y: ROWS) -> None:
+        pypto.set_vec_tile_shapes(8, 16)
+        y[:] = ((x + 1.0) * 2.0) - 3.0
+
+    monkeypatch.setattr(value_trace, "_MOST", most)
+    x, y, _ = operands()
+    trace = pypto.trace_values(thrice, x, y, element=("y", 3, 5))
+    assert [step.operation for step in trace.steps] == ["add", "mul", "sub"][-most:]
+    assert trace.is_cut == is_cut
+    assert ("\ncut: more than 2 operations\n" in capsys.readouterr().out) == is_cut
 
 
 def test_negative_places_count_from_the_end() -> None:
