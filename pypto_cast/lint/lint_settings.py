@@ -65,7 +65,7 @@ def _settings(file: Path) -> LintSettings:
         raise ValueError(f"{file}: baseline is a path, not {baseline!r}")
     selected = _texts(file, document, "select") or tuple(CHECKS)
     ignored = _texts(file, document, "ignore")
-    known_codes([*selected, *ignored], str(file))
+    _check_codes([*selected, *ignored], str(file))
     return LintSettings(
         codes=frozenset(selected) - frozenset(ignored),
         exclude=_texts(file, document, "exclude"),
@@ -82,7 +82,7 @@ def _texts(file: Path, document: dict[str, Any], key: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-def known_codes(codes: Iterable[str], where: str) -> None:
+def _check_codes(codes: Iterable[str], where: str) -> None:
     """Refuses codes that no check has.
 
     Raises:
