@@ -205,7 +205,7 @@ def tell_observer(elems: int) -> None:
 
 
 _PASSES: Final[Mapping[Standard, int]] = MappingProxyType(
-    {"bits": 0, "community": 1, "mixed": 1, "2.1:L0": 2, "2.1:L1": 2, "2.1:L2": 2}
+    {"bits": 0, "community": 1, "mixed": 1, **dict.fromkeys(MOST_RATIOS, 2)}
 )
 """Passes of a standard over all elements, beside those of `compared`."""
 

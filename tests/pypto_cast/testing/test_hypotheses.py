@@ -14,7 +14,7 @@ from support.numbers.oracle import expected
 import pypto_cast as pypto
 from pypto_cast.dtypes.data_types import numpy_dtype
 from pypto_cast.recording.suppositions import supposing
-from pypto_cast.testing import judge
+from pypto_cast.testing import alternatives, judge
 from pypto_cast.testing.hypotheses import Explanation, explanations
 
 SHAPE = [16, 64]
@@ -176,6 +176,24 @@ def test_products_summed_in_less_precision_are_named(dtype: Any, words: str) -> 
     assert found[0].hypotheses == (f"{words}, one after the other {MATMUL}",)
     assert (found[0].explained, found[0].contradicted) == (found[0].of, 0)
     assert found[0].of >= 8
+
+
+@pytest.mark.parametrize(("most", "is_tried"), [(32**3, True), (32**3 - 1, False)])
+def test_products_of_many_terms_are_not_summed_otherwise(
+    most: int, is_tried: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(alternatives, "_MOST_TERMS", most)
+    rng = np.random.default_rng(SEED)
+    x, w = (rng.standard_normal([32, 32]).astype(np.float16) for _ in "xw")
+    total = np.zeros([32, 32], np.float32)
+    for k in range(32):
+        products = x[:, k : k + 1].astype(np.float32) * w[:, k].astype(np.float32)
+        total = (total + products.astype(np.float16)).astype(np.float16).astype(np.float32)
+    found = explanations(
+        lambda: multiplied.certainty(x, w, np.zeros([32, 32], np.float32)), {"y": total}
+    )
+    texts = [text for each in found for text in each.hypotheses]
+    assert any(text.startswith("sums in FP16, one") for text in texts) == is_tried, texts
 
 
 def test_pairs_are_told_beforehand_and_tried() -> None:
