@@ -289,6 +289,10 @@ _SATURATED_950: Final = (f.FP16, f.BF16, f.E5M2, f.E4M3FN, f.HF8)
 _KEEPS_NAN_950: Final = (f.E5M2, f.E4M3FN)
 """Those of them in which CTRL[50] keeps NaN (CANN asc-devkit, SetCtrlSpr, table 3)."""
 
+_CLAMPS_ALWAYS_950: Final = frozenset({(f.INT16, f.UINT32), (f.FP16, f.INT32)})
+"""The pairs that clamp under SaturationMode.OFF too: INT16 -> UINT32 as CANN documents, and
+FP16 -> INT32, of which infinity alone is out of range."""
+
 
 def _rule_950(
     src: Format,
@@ -319,7 +323,7 @@ def _rule_950(
         off=(),
         origin=origin,
     )
-    if (src, dst) in ((f.INT16, f.UINT32), (f.FP16, f.INT32)) or not rule.clamps:
+    if (src, dst) in _CLAMPS_ALWAYS_950 or not rule.clamps:
         return rule
     low_bits = (dataclasses.replace(direct, truncates=True),)
     return dataclasses.replace(rule, off=_LOW_BITS_950.get((src, dst), low_bits))

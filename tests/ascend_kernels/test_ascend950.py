@@ -232,36 +232,105 @@ def test_simt_leaves_less_of_ub() -> None:
 # --- A family is rows -----------------------------------------------------------------------------
 
 
+FAMILIES = {chip.isa for chip in CHIPS.values()} | {chip.family for chip in CHIPS.values()}
+NAMED = FAMILIES | set(CHIPS)
+CONSTANTS = {"A2_A3", "ASCEND_950"}
+COMPARING = {"eq", "ne", "is_", "is_not", "contains", "startswith", "endswith", "match"}
+COMPARING |= {"__eq__", "__ne__", "__contains__"}
+
+
 def test_no_code_compares_with_a_family() -> None:
     """Families are keys of tables: a comparison with one would be a branch."""
-    families = {chip.isa for chip in CHIPS.values()} | {chip.family for chip in CHIPS.values()}
     found = []
     for room in ("tiling", "simulator", "ascend_kernels", "pypto_cast"):
         for path in (ROOT / room).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if any(is_family(part, families) for part in compared(node)):
-                    found.append(f"{path.relative_to(ROOT)}:{node.lineno}")
+            lines = comparisons(path.read_text(encoding="utf-8"))
+            found += [f"{path.relative_to(ROOT)}:{line}" for line in lines]
     assert found == []
 
 
-def compared(node: ast.AST) -> list[ast.AST]:
-    """The operands of a comparison, those of a tuple or a set one by one; or a case's value."""
-    if isinstance(node, ast.MatchValue):
-        return [node.value]
-    if not isinstance(node, ast.Compare):
-        return []
-    operands = [node.left, *node.comparators]
+@pytest.mark.parametrize(
+    "branch",
+    [
+        "chip.isa == ASCEND_950",
+        "chip.isa != '950'",
+        "chip.isa in (chips.A2_A3,)",
+        "chip.isa in frozenset({ASCEND_950})",
+        "chip.isa in {'950': 1}",
+        "chip.name == 'Ascend950PR'",
+        "chip.name.startswith('Ascend950')",
+        "operator.eq(chip.isa, ASCEND_950)",
+        "chip is CHIPS['Ascend950DT']",
+        "'950' in chip.name",
+    ],
+)
+def test_a_comparison_with_a_family_is_found_however_it_is_spelt(branch: str) -> None:
+    assert comparisons(f"if {branch}:\n    pass") == [1]
+
+
+def test_a_comparison_by_another_name_or_by_match_is_found() -> None:
+    renamed = "from tiling.chips import ASCEND_950 as NEW\nmade = chip.isa == NEW"
+    assigned = "_NEW: Final = ASCEND_950\nmade = chip.isa == _NEW"
+    matched = "match chip.isa:\n    case '950' | chips.A2_A3:\n        pass"
+    assert comparisons(renamed) == comparisons(assigned) == [2]
+    assert comparisons(matched) == [2, 2]
+
+
+def test_a_row_of_a_table_is_no_comparison() -> None:
+    assert comparisons("pair in MATRIX[ASCEND_950] and rules_of(A2_A3) == {}") == []
+
+
+def comparisons(source: str) -> list[int]:
+    """The lines where source text compares with a family, with a chip or with a part of a name."""
+    tree = ast.parse(source)
+    names = CONSTANTS | {name for node in ast.walk(tree) for name in other_names(node)}
     return [
-        *operands,
-        *(part for each in operands for part in getattr(each, "elts", ())),
+        operand.lineno
+        for node in ast.walk(tree)
+        for operand in compared(node)
+        if is_family(operand, names)
     ]
 
 
-def is_family(part: ast.AST, families: set[str]) -> bool:
-    """The constant of a family, or its text."""
-    if isinstance(part, ast.Constant):
-        return part.value in families
-    return getattr(part, "id", getattr(part, "attr", "")) in {"A2_A3", "ASCEND_950"}
+def other_names(node: ast.AST) -> list[str]:
+    """The names that an import or an assignment gives the constant of a family."""
+    if isinstance(node, ast.ImportFrom):
+        return [each.asname for each in node.names if each.asname and each.name in CONSTANTS]
+    if not isinstance(node, ast.Assign | ast.AnnAssign):
+        return []
+    if getattr(node.value, "id", getattr(node.value, "attr", "")) not in CONSTANTS:
+        return []
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return [target.id for target in targets if isinstance(target, ast.Name)]
+
+
+def compared(node: ast.AST) -> list[ast.expr]:
+    """The operands of a comparison, or of a call or a case that compares."""
+    if isinstance(node, ast.MatchValue):
+        return [node.value]
+    if isinstance(node, ast.Compare):
+        return [node.left, *node.comparators]
+    if isinstance(node, ast.Call):
+        called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        return node.args if called in COMPARING else []
+    return []
+
+
+def is_family(operand: ast.AST, names: set[str]) -> bool:
+    """The text or the constant of a family, alone or among others; or a chip, by its name."""
+    if isinstance(operand, ast.Constant):
+        text = operand.value
+        return isinstance(text, str) and (text in NAMED or text.startswith(CHIP[:-2]))
+    if isinstance(operand, ast.Tuple | ast.List | ast.Set):
+        return any(is_family(each, names) for each in operand.elts)
+    if isinstance(operand, ast.Dict):
+        return any(is_family(each, names) for each in operand.keys if each)
+    if isinstance(operand, ast.Call):
+        collects = getattr(operand.func, "id", "") in {"set", "frozenset", "tuple", "list"}
+        return collects and any(is_family(each, names) for each in operand.args)
+    if isinstance(operand, ast.Subscript):
+        return isinstance(operand.slice, ast.Constant) and operand.slice.value in CHIPS
+    return getattr(operand, "id", getattr(operand, "attr", "")) in names
 
 
 # --- Kernels --------------------------------------------------------------------------------------
