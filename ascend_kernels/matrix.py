@@ -583,8 +583,10 @@ def unsupported(family: str, src: str, dst: str, readings: Readings = ()) -> Uns
 
 def default_mode(src: Format | None, dst: Format | None) -> RoundMode:
     """The mode that CAST_NONE means where something is rounded."""
-    to_integer = isinstance(src, FloatFormat) and isinstance(dst, IntFormat)
-    return RoundMode.TRUNC if to_integer else RoundMode.RINT
+    if isinstance(dst, IntFormat):
+        return RoundMode.TRUNC if isinstance(src, FloatFormat) else RoundMode.RINT
+    is_tapered = dst is not None and bool(dst.dots)
+    return RoundMode.ROUND if is_tapered else RoundMode.RINT
 
 
 def with_mode(step: Step, mode: RoundMode | None) -> Step:

@@ -85,7 +85,7 @@ def advised(
         family: the instructions of the chip.
         src: the source format.
         dst: the destination format.
-        mode: None takes TRUNC from float to integer, else RINT.
+        mode: None takes TRUNC from float to integer, ROUND to HF8, else RINT.
     """
     asked = mode or default_mode(src, dst)
     best = recorded_rows(family).get((src.name, dst.name, asked.name), ())[:1]

@@ -18,6 +18,7 @@ from typing import IO, Final
 import numpy as np
 
 from pypto_cast.checkpoints.stored import (
+    CARRIED_DTYPES,
     Checkpoint,
     CheckpointError,
     Kind,
@@ -43,7 +44,13 @@ _BROKEN_ZIP: Final = (
     *_BROKEN,
 )
 _DTYPES: Final = {row.safetensors: row.dtype for row in ROWS if row.safetensors is not None}
-_NAMES: Final = {dtype: name for name, dtype in _DTYPES.items()}
+_CARRIED: Final = {
+    row.format.dtype: row.format.name
+    for row in ROWS
+    if row.format is not None and row.format.name in CARRIED_DTYPES
+}
+"""Names of the dtypes of numpy that this package writes for formats which numpy has none of."""
+_NAMES: Final = {dtype: name for name, dtype in _DTYPES.items()} | _CARRIED
 
 
 def read_npy(path: Path) -> Checkpoint:
@@ -133,7 +140,8 @@ def _described(name: str, file: IO[bytes], size_bytes: int, entry: str = "") -> 
     shape, is_fortran, dtype = header_fields(version, size, file.read(length))
     if dtype.hasobject:
         raise ValueError("it holds Python objects, which would have to be executed")
-    if dtype.names is not None or dtype.subdtype is not None:
+    is_record = dtype.names is not None and dtype not in _CARRIED
+    if is_record or dtype.subdtype is not None:
         raise ValueError(f"it holds records, {dtype.str}, and no numbers")
     # numpy takes a bool for an extent, which other formats cannot write.
     if any(type(extent) is not int or extent < 0 for extent in shape):

@@ -403,7 +403,8 @@ def routes(
             DT_BOOL included.
         dst: one that it casts to, likewise; `src` itself only if that is DT_FP32 (to
             integral values).
-        mode: of the single rounding; CAST_NONE: CAST_TRUNC from float to integer, else CAST_RINT.
+        mode: of the single rounding; CAST_NONE: CAST_TRUNC from float to integer, CAST_ROUND to
+            HF8, else CAST_RINT.
         values: the least and the largest value that matter; NaN is no question then. None: all.
         steps: of a route at most, 1 to 4.
         exhaustive: compute anew, and show that the best route is exact on every code of a source

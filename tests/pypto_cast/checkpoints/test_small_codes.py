@@ -492,3 +492,15 @@ def test_the_error_of_each_layer_is_against_its_tensors_in_bf16(
         assert abs(layer["against_bf16"]["snr_db"] - expected) < 1e-4
         assert layer["report"]["snr_db"] != layer["against_bf16"]["snr_db"]
     assert "layer, against BF16" in command("checkpoint", source, *CHIP, *words).out
+
+
+def test_hif8_of_cast_in_npy_is_cast_back_and_compared(tmp_path: Path, command: Command) -> None:
+    codes = np.setdiff1d(np.arange(256, dtype=np.uint8), [0x80]).reshape(1, 255)  # without NaN
+    hif8, wide, back = (tmp_path / f"{name}.npy" for name in ("hif8", "wide", "back"))
+    np.save(hif8, codes.view([("HF8", "V1")]))
+    assert command("cast", hif8, *CHIP, "--to", "fp32", "-o", wide).code == 0
+    assert command("checkpoint", hif8, *CHIP, "--to", "fp32", "-o", back).code == 0
+    assert back.read_bytes() == wide.read_bytes()
+    assert np.load(wide)[0, [0x08, 0x87, 0x6F]].tolist() == [1.0, -1.0, math.inf]
+    assert "B is A cast by CAST_ROUND" in command("diff", wide, hif8).out
+    assert command("diff", hif8, hif8).code == 0

@@ -65,6 +65,17 @@ def test_hif8_and_fp8_lead_to_each_other() -> None:
     assert str(there.verdict) == str(back.verdict) == "exact on all 256 codes, shown"
 
 
+@pytest.mark.parametrize("src", ["FP32", "FP16", "BF16", "INT8", "FP8E5M2"])
+def test_the_default_mode_to_hif8_is_that_of_its_casts(src: str) -> None:
+    dtype = pypto.DataType[f"DT_{src}"]
+    with pypto.options(chip="Ascend950PR"):
+        found = pypto.routes(dtype, pypto.DT_HF8, pypto.CAST_NONE)
+        steps = [(step.dtype, step.mode) for step in found.best.steps]
+        checked = pypto.check_chain(dtype, steps, pypto.CAST_NONE)
+    assert (found.mode, checked.route.verdict.is_exact) == (pypto.CAST_ROUND, True)
+    assert found.best.verdict.is_exact
+
+
 def test_a_result_out_of_range_is_nan_in_both_ways_of_e4m3() -> None:
     with pypto.options(chip="Ascend950PR"):
         found = pypto.routes(pypto.DT_FP32, pypto.DT_FP8E4M3)
