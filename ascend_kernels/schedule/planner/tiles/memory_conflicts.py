@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from ascend_kernels.schedule.planner.tiles.tile_graph import (
+    Attributes,
     Memory,
     Node,
     TileGraph,
@@ -30,7 +31,8 @@ def copy_given_back(graph: TileGraph) -> TileGraph:
 
     The copy is cut by the tile shape of the last of these, if that has an extent for each dimension
     of the result (tensor_graph_pass/infer_memory_conflict.cpp:335, :466). Several are made in the
-    order of the nodes; upstream orders them by addresses of its own.
+    order of the nodes; upstream orders them by addresses of its own. A copy has the line of the view
+    or reshape; upstream names it only where that stands in the statement of the output.
     """
     made = producers(graph.nodes)
     nodes: list[Node] = []
@@ -47,6 +49,7 @@ def copy_given_back(graph: TileGraph) -> TileGraph:
                 inputs=(source,),
                 outputs=(len(tensors),),
                 tile_shape=last.tile_shape if is_fitting else _tile(shape),
+                attributes=Attributes(file=last.attributes.file, line=last.attributes.line),
             )
             tensors.append(replace(tensors[source], raw=graph.next_raw + len(copies)))
             node = replace(node, inputs=copy.outputs)

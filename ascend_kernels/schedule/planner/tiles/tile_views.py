@@ -6,7 +6,7 @@ Paths are those of upstream pypto at tag r0.2.0, framework/src/passes.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -140,9 +140,11 @@ def split_assembled(graph: TileGraph) -> TileGraph:
 def drop_whole_views(graph: TileGraph) -> TileGraph:
     """Have who reads all of a tile, viewed, assembled or copied, read the tile.
 
+    Views and assembles beside a copy that is dropped take its line, if they have none.
     Source: tile_graph_pass/graph_optimization/remove_redundant_op.cpp.
     """
     stands_for: dict[int, int] = {}
+    copied: dict[int, Attributes] = {}
     made = producers(graph.nodes)
     kept = []
     for node in graph.nodes:
@@ -152,10 +154,24 @@ def drop_whole_views(graph: TileGraph) -> TileGraph:
         )
         if is_same and len({(each.memory, each.shape) for each in ends}) == 1:
             stands_for[node.outputs[0]] = stands_for.get(node.inputs[0], node.inputs[0])
+            if node.opcode == "REGISTER_COPY":
+                copied[stands_for[node.outputs[0]]] = node.attributes
             continue
         inputs = tuple(stands_for.get(each, each) for each in node.inputs)
         kept.append(node if inputs == node.inputs else replace(node, inputs=inputs))
+    if copied:
+        kept = [_at_line_of_copy(each, copied) for each in kept]
     return replace(graph, nodes=tuple(kept))
+
+
+def _at_line_of_copy(node: Node, copied: Mapping[int, Attributes]) -> Node:
+    """A view or assemble of a tile that was copied, at the line of the copy."""
+    if node.opcode not in ("VIEW", "ASSEMBLE") or node.attributes.line:
+        return node
+    asked = next((copied[x] for x in (*node.inputs, *node.outputs) if x in copied), None)
+    if asked is None:
+        return node
+    return replace(node, attributes=replace(node.attributes, file=asked.file, line=asked.line))
 
 
 def duplicate_views(graph: TileGraph) -> TileGraph:
