@@ -31,8 +31,8 @@ def copy_given_back(graph: TileGraph) -> TileGraph:
 
     The copy is cut by the tile shape of the last of these, if that has an extent for each dimension
     of the result (tensor_graph_pass/infer_memory_conflict.cpp:335, :466). Several are made in the
-    order of the nodes; upstream orders them by addresses of its own. A copy has the line of the view
-    or reshape; upstream names it only where that stands in the statement of the output.
+    order of the nodes; upstream orders them by addresses of its own. A copy has the line of the
+    view or reshape; upstream names it only where that stands in the statement of the output.
     """
     made = producers(graph.nodes)
     nodes: list[Node] = []
