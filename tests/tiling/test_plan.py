@@ -295,6 +295,7 @@ def test_many_chosen_tiles_fit_twice_into_the_safe_budget(shape: Shape, bits: El
     fits_twice_into_the_safe_budget(shape, bits)
 
 
+@pytest.mark.slow
 @given(large_shapes(), st.sampled_from(WIDTHS))
 @settings(deadline=None, max_examples=10)
 @example((MAX_ELEMS - 1,), FP32_FP16)

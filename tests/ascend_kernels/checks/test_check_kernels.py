@@ -44,6 +44,7 @@ def test_there_is_a_kernel_for_each_instruction_and_pair() -> None:
     assert len(CHECK_KERNELS) == 2 * 9 + 2 * 3 + 4 + 3 + 8 + 2 * len(MATRIX[A2_A3])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cann", [80500, 90100])
 def test_the_kernels_compile(cann: int) -> None:
     needs_twin()

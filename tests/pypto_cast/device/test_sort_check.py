@@ -47,6 +47,7 @@ def test_the_kernels_sort_as_is_assumed(fmt: FloatFormat) -> None:
     assert found[SORTED_SCORES].tested == len(SORTS) * 128
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("sorts", "fact"),
     [
@@ -74,6 +75,7 @@ def test_a_core_that_sorts_otherwise_is_named() -> None:
     assert set(fact.varying.values()) == {"core-dependent: core 5"}
 
 
+@pytest.mark.slow
 def test_equal_elements_are_followed() -> None:
     for sorts, is_kept in ((None, True), (last_first, False), (later_lists_first, False)):
         device = StandIn() if sorts is None else StandIn(sorts=sorts)
