@@ -11,7 +11,7 @@ import pytest
 from support.environment.sources import ROOT
 from support.programs.twin_programs import needs_twin
 
-FLAGS = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+FLAGS = ("-O1", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 DRAWN = 100
 """Cases of both families, by the seed of --drawn-by, besides two shapes of each row."""

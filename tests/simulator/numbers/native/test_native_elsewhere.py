@@ -28,7 +28,7 @@ from simulator.numbers.native import library
 from simulator.numbers.native.library import _steps
 from simulator.numbers.rounding import RoundMode
 
-SANITIZED = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"
+SANITIZED = "-O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all"
 FORMAT_NAMES = "FP32 FP16 BF16 INT4 INT8 INT16 INT32 INT64 UINT8 UINT16 UINT32 UINT64 BOOL E4M3FN"
 COMPILER, EMULATOR = "aarch64-linux-gnu-g++", "qemu-aarch64"
 
