@@ -250,16 +250,15 @@
     const [left, right, y] = [70, 570, 40];
     const at = (part) => left + part * (right - left);
     const title = say("line", { format: dst.name });
-    const drawn = make("svg", { viewBox: "0 0 640 92", role: "img", "aria-label": title, class: "line" },
+    const drawn = make("svg", { viewBox: "0 0 640 104", role: "img", "aria-label": title, class: "line" },
       make("title", {}, title), make("line", { x1: at(0), x2: at(1), y1: y, y2: y, class: "axis" }));
     for (const [part, size] of [[0, 12], [0.5, 6], [1, 12]])
       drawn.append(make("line", { x1: at(part), x2: at(part), y1: y - size, y2: y + size, class: "axis" }));
     drawn.append(make("circle", { cx: at(share), cy: y, r: 6, class: "value" }));
-    for (const [part, end] of [[0, low], [1, high]]) {
+    for (const [part, end, side] of [[0, low, "low"], [1, high, "high"]]) {
       const modes = results.filter((each) => exactText(each.value) === exactText(end)).map((each) => each.mode);
-      drawn.append(make("text", { x: at(part), y: y - 20, class: "end" }, shortText(end)));
-      drawn.append(make("text", { x: at(part), y: y + 34, class: "end" }, modes.slice(0, 3).join(" ")));
-      drawn.append(make("text", { x: at(part), y: y + 50, class: "end" }, modes.slice(3).join(" ")));
+      const lines = [[y - 20, shortText(end)], [y + 34, modes.slice(0, 3).join(" ")], [y + 54, modes.slice(3).join(" ")]];
+      for (const [at, text] of lines) drawn.append(make("text", { x: part ? 636 : 4, y: at, class: side }, text));
     }
     return [make("figure", {}, make("figcaption", {}, title), drawn)];
   }
@@ -268,7 +267,7 @@
     if (result.nan || result.inf || source.nan || source.inf) return "";
     number(code, dst); // which the quantum is asked of
     const ulps = distance(result, source, quantum(src, dst, result.exponent));
-    return `${ulps > 0 ? "+" : ""}${Number(ulps.toPrecision(4))} ulp`;
+    return `${ulps > 0 ? "+" : ""}${Number(ulps.toPrecision(4))}\u00a0ulp`;
   }
 
   function castPart(state, place, code) {
@@ -316,24 +315,46 @@
     return make("details", {}, make("summary", {}, say("others", { pair })), table(say("others", { pair }), heads, rows));
   }
 
-  function python(state) {
-    const dtype = (name) => `pypto.${byName[name].dtype}`;
-    const lines = ["import pypto_cast as pypto", "", `with pypto.options(chip="${tables.chips[state.family]}"):`,
-      `    x = pypto.tensor([1], ${dtype(state.from)}, data=[${pythonNumber(state.value)}])`];
-    for (const { dst, mode, satmode, src } of state.casts) {
-      const rule = ruleOf(state.family, src, dst);
-      const named = mode || rule.default;
-      const asked = named ? `, mode=pypto.CAST_${named}` : "";
-      const off = satmode === "OFF" ? ", satmode=pypto.SaturationMode.OFF" : "";
-      lines.push(`    x = pypto.cast(x, ${dtype(dst)}${asked}${off})`);
-    }
-    return [...lines, "    print(x)"].join("\n");
+  // A kernel that upstream's package compiles too, and below it the call that is this project's.
+  function python(state, code) {
+    const [src, dst] = [byName[state.from], byName[state.casts.at(-1).dst]];
+    const formats = [src, ...state.casts.map((each) => byName[each.dst])];
+    const length = formats.some((each) => each.bits === 4) ? 2 : 1; // two share a byte
+    const tensor = (format) => `pypto.Tensor[[${length}], pypto.${format.dtype}]`;
+    const lines = ["import pypto_cast as pypto  # on an NPU: import pypto", "", "", "@pypto.frontend.jit",
+      `def casts(x: ${tensor(src)}, y: ${tensor(dst)}):`, "    pypto.set_vec_tile_shapes(64)"];
+    state.casts.forEach((each, place) => {
+      const rule = ruleOf(state.family, each.src, each.dst);
+      const named = each.mode || rule.default;
+      const asked = named ? `, mode=pypto.CastMode.CAST_${named}` : "";
+      const bound = rule.off ? `, satmode=pypto.SaturationMode.${each.satmode}` : "";
+      const made = place === state.casts.length - 1 ? "y[:]" : "z";
+      lines.push(`    ${made} = pypto.cast(${place ? "z" : "x"}, pypto.${byName[each.dst].dtype}${asked}${bound})`);
+    });
+    const made = (name, format, number) =>
+      `    ${name} = pypto.tensor([${length}], pypto.${format.dtype}, data=[${Array(length).fill(number).join(", ")}])`;
+    return [...lines, "", "", `with pypto.options(chip="${tables.chips[state.family]}"):`,
+      "    # on an NPU: x and y are torch tensors of the device", made("x", src, pythonNumber(state.value, code, src)),
+      made("y", dst, "0"), "    casts(x, y)", "    print(y)"].join("\n");
   }
 
-  function pythonNumber(text) {
-    const given = parsed(text);
-    if (given?.special) return `float("${given.negative ? "-" : ""}${given.special}")`;
-    return /^[+-]?0x/i.test(text) ? `float.fromhex("${text}")` : text;
+  // As typed where Python reads the same number from it, else the number itself.
+  function pythonNumber(text, code, format) {
+    const value = number(code, format);
+    if (value.nan || value.inf) return `float("${exactText(value)}")`;
+    if (!format.is_float) return exactText(value);
+    if (/^[+-]?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(text) && /[.e]/i.test(text)) {
+      const once = codeOf(exactText(doubleOf(Number(text))), format).code;
+      if (once === code) return text;
+    }
+    const exact = exactText(value);
+    return exact.includes(".") ? exact : `${exact}.0`;
+  }
+
+  function doubleOf(value) {
+    const view = new DataView(new ArrayBuffer(8));
+    view.setFloat64(0, value);
+    return number(view.getBigUint64(0), byName.FP64);
   }
 
   // --- Many numbers ---------------------------------------------------------------------------------
@@ -341,22 +362,24 @@
   function npyCodes(buffer, name, format) {
     const head = new Uint8Array(buffer, 0, Math.min(12, buffer.byteLength));
     const version = head[6];
-    if (head.length < 12 || String.fromCharCode(...head.slice(1, 6)) !== "NUMPY" || version < 1 || version > 3)
+    if (head.length < 12 || String.fromCharCode(...head.slice(0, 6)) !== "\x93NUMPY" || version < 1 || version > 3)
       throw new Error(say("no_npy", { name }));
     const view = new DataView(buffer);
     const [start, length] = version === 1 ? [10, view.getUint16(8, true)] : [12, view.getUint32(8, true)];
     const text = new TextDecoder().decode(new Uint8Array(buffer, start, Math.min(length, buffer.byteLength - start)));
-    const found = /'descr': *'([^']+)'/.exec(text)?.[1] ?? "?";
-    const shape = /'shape': *\(([^)]*)\)/.exec(text);
-    if (!shape) throw new Error(say("no_npy", { name }));
+    const found = /'descr': *('[^']*'|\[.*?\](?=, *'))/.exec(text)?.[1].replace(/^'|'$/g, "");
+    const shape = /'shape': *\(((?:\d+, *)*\d*)\)/.exec(text)?.[1];
+    const order = /'fortran_order': *(True|False)/.exec(text)?.[1];
+    if (found === undefined || shape === undefined || !order) throw new Error(say("no_npy", { name }));
     if (found !== format.npy) throw new Error(say("no_dtype", { name, found, format: format.name, wanted: format.npy }));
-    const elems = shape[1].split(",").filter((each) => each.trim()).reduce((all, each) => all * Number(each), 1);
+    const elems = shape.split(",").filter((each) => each.trim()).reduce((all, each) => all * Number(each), 1);
     if (elems > MOST_ELEMS) throw new Error(say("too_many", { count: elems, most: MOST_ELEMS }));
     const [at, wanted] = [start + length, elems * format.bytes];
     if (at + wanted > buffer.byteLength)
       throw new Error(say("cut_short", { name, found: Math.max(buffer.byteLength - at, 0), wanted }));
     const mask = (1n << BigInt(format.bits)) - 1n;
-    return BigUint64Array.from({ length: elems }, (_, place) => word(view, at + place * format.bytes, format.bytes) & mask);
+    const codes = BigUint64Array.from({ length: elems }, (_, place) => word(view, at + place * format.bytes, format.bytes) & mask);
+    return { codes, shape, order };
   }
 
   function word(view, at, bytes) {
@@ -365,8 +388,8 @@
     return BigInt(bytes === 2 ? view.getUint16(at, true) : view.getUint8(at));
   }
 
-  function npyOf(codes, format) {
-    const head = `{'descr': '${format.npy}', 'fortran_order': False, 'shape': (${codes.length},), }`;
+  function npyOf(codes, format, shape, order) {
+    const head = `{'descr': '${format.npy}', 'fortran_order': ${order}, 'shape': (${shape}), }`;
     const padded = `${head.padEnd(Math.ceil((head.length + 11) / 64) * 64 - 11)}\n`;
     const found = new DataView(new ArrayBuffer(10 + padded.length + codes.length * format.bytes));
     [0x93, ..."NUMPY"].forEach((each, at) => found.setUint8(at, typeof each === "number" ? each : each.charCodeAt(0)));
@@ -388,7 +411,7 @@
       converted(made, stepsOf(ruleOf(state.family, src, dst), mode, satmode)), codes);
   }
 
-  function summary(state, codes) {
+  function summary(state, { codes, shape, order }) {
     const [src, dst] = [byName[state.from], byName[state.casts.at(-1).dst]];
     const results = throughAll(state, codes);
     const counts = { exact: 0, rounded: 0, to_limit: 0, to_inf: 0, to_nan: 0 };
@@ -402,9 +425,10 @@
       });
     });
     const rows = Object.entries(counts).map(([key, count]) => ({ cells: [say(key), String(count)] }));
-    const url = URL.createObjectURL(npyOf(results, dst));
+    const url = URL.createObjectURL(npyOf(results, dst, shape, order));
     const link = make("a", { href: url, download: `${dst.name.toLowerCase()}.npy`, class: "button" }, say("download"));
-    return [table(say("count", { count: codes.length }), ["", ""], rows), histogram(bins), make("p", {}, link)];
+    const counted = table(say("count", { count: codes.length }), [say("outcome"), say("numbers")], rows);
+    return [counted, ...(codes.length ? [histogram(bins)] : []), make("p", {}, link)];
   }
 
   function became(one, other, src, dst, made) {
@@ -430,7 +454,7 @@
     const order = [...["0"].filter((key) => keys.includes(key)), ...numbers, ...["inf", "nan"].filter((key) => keys.includes(key))];
     const most = Math.max(...bins.flatMap((each) => [...each.values()]));
     const width = Math.max(10, Math.min(40, 600 / order.length));
-    const drawn = make("svg", { viewBox: `0 0 ${Math.max(120, width * order.length)} 180`, role: "img", class: "bars",
+    const drawn = make("svg", { viewBox: `-24 0 ${Math.max(120, width * order.length) + 48} 180`, role: "img", class: "bars",
       "aria-label": say("histogram") }, make("title", {}, say("histogram")));
     order.forEach((key, place) => bins.forEach((each, side) => {
       const height = (70 * (each.get(key) ?? 0)) / most;
@@ -526,7 +550,7 @@
         parts.push(make("section", { class: "cast" }, ...part.shown.filter(Boolean)));
       });
       const link = `${location.href.split("#")[0]}${address}`;
-      parts.push(copyable(say("python"), python(state)), copyable(say("link"), link));
+      parts.push(copyable(say("python"), python(state, given)), copyable(say("link"), link));
       shown.replaceChildren(...parts);
     } catch (error) {
       shown.replaceChildren(make("p", { class: "wrong", role: "alert" }, error.message));
@@ -539,8 +563,8 @@
 
   function told() {
     try {
-      const codes = numbers();
-      outcome.replaceChildren(...(codes?.length ? summary(state, codes) : []));
+      const given = numbers();
+      outcome.replaceChildren(...(given ? summary(state, given) : []));
     } catch (error) {
       outcome.replaceChildren(make("p", { class: "wrong", role: "alert" }, error.message));
     }
@@ -556,8 +580,10 @@
   const area = make("textarea", { rows: 3, spellcheck: "false", oninput: (event) => {
     const texts = event.target.value.split(/[\s,;]+/).filter(Boolean);
     numbers = () => {
+      if (!texts.length) return null;
       if (texts.length > MOST_TYPED) throw new Error(say("too_many", { count: texts.length, most: MOST_TYPED }));
-      return texts.map((text) => codeOf(text, byName[state.from]).code);
+      const codes = texts.map((text) => codeOf(text, byName[state.from]).code);
+      return { codes, shape: `${codes.length},`, order: "False" };
     };
     told();
   } });

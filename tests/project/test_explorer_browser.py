@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import io
 import json
 import random
-import subprocess
-import sys
+import runpy
+import warnings
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import numpy as np
 import pytest
+from support.environment import upstream_wheel
 from support.environment.browser import (
     OpenedPage,
     browser,
@@ -41,6 +44,18 @@ VALUES = (
     *("2.5", "-2.5", "0.1", "130.0", "-0.0", "1e6", "-65520", "0x1.8p-25", "inf", "-inf", "nan"),
     *("3.0e-5", "code:1", "448.0", "1.75", "7.0", "-8"),
 )
+HEADER = "{'descr': '<f2', 'fortran_order': False, 'shape': (%s), }"
+HOSTILE = [
+    b"",
+    b"\x93NUMPY\x01\x00\x10\x00{}",
+    b"PK\x03\x04" * 20,
+    b"?NUMPY\x01\x00\x40\x00" + (HEADER % "0,").ljust(64).encode(),
+    *(
+        b"\x93NUMPY\x01\x00\x50\x00" + (HEADER % shape).ljust(80).encode() + bytes(64)
+        for shape in ("3L,", "-1,", "nan", "None,")
+    ),
+    b"\x93NUMPY\x02\x00\xff\xff\xff\xff{'descr': '<f2'",
+]
 CONVERT = """
 async ([steps, text]) => {
   const { module } = JSON.parse(document.getElementById("explorer-data").textContent);
@@ -161,14 +176,71 @@ def test_modes_of_the_readers_question(english: Any) -> None:
     assert english.locator(".shown tr.chosen td").first.inner_text() == "TRUNC"
 
 
+def printed(tmp_path: Path, text: str) -> str:
+    """Run a copied program; it may not warn."""
+    script = tmp_path / "copied.py"
+    script.write_text(text, encoding="utf-8")
+    out = io.StringIO()
+    with warnings.catch_warnings(), contextlib.redirect_stdout(out):
+        warnings.simplefilter("error")
+        runpy.run_path(str(script))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("family", MATRIX)
+def test_the_copied_python_gives_the_result(english: Any, family: str, tmp_path: Path) -> None:
+    """Of each pair; its number is held by every format, and rounds to no other."""
+    for src, dst in MATRIX[family]:
+        go(english, family=family, **{"from": src.name}, value="1", casts=dst.name)
+        assert "data=[1" in printed(tmp_path, texts(english, ".shown .code")[0]), (src, dst)
+
+
+@pytest.mark.parametrize(
+    ("src", "value", "result"),
+    [
+        ("FP32", "code:0x40200000", "2.5"),
+        ("FP32", "code:0xff800000", "-inf"),
+        ("FP32", "nan", "nan"),
+        ("FP32", "-0", "-0.0"),
+        ("FP32", "007", "7.0"),
+        ("FP32", "+.1", "0.0999755859375"),
+        ("FP32", "0x1.8p3", "12.0"),
+        ("FP32", "1e3", "1000.0"),
+        ("INT32", "2.5", "2.0"),
+    ],
+)
+def test_each_spelling_of_a_number_is_python(
+    english: Any, src: str, value: str, result: str, tmp_path: Path
+) -> None:
+    casts = "FP16:RINT" if src == "FP32" else "FP32:RINT"
+    go(english, family=A2_A3, **{"from": src}, value=value, casts=casts)
+    text = texts(english, ".shown .code")[0].replace("print(y)", "print(repr(float(y.numpy()[0])))")
+    assert printed(tmp_path, text).strip() == result
+
+
 def test_several_casts_in_a_row_and_their_python(english: Any, tmp_path: Path) -> None:
     go(english, family=A2_A3, **{"from": "FP32"}, value="0.1", casts="FP16:RINT,INT8:CEIL:OFF")
     assert texts(english, ".shown section.cast h3") == ["FP32 → FP16", "FP16 → INT8"]
     assert texts(english, ".shown section.cast dd strong") == ["0.0999755859375", "1"]
-    script = tmp_path / "copied.py"
-    script.write_text(texts(english, ".shown .code")[0], encoding="utf-8")
-    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
-    assert "data=[1]" in ran.stdout
+    copied = texts(english, ".shown .code")[0]
+    assert "data=[1]" in printed(tmp_path, copied)
+    for satmode, result in (("ON", "127"), ("OFF", "-126")):  # upstream has another default
+        casts = f"FP16:RINT,INT8:RINT:{satmode}"
+        go(english, family=A2_A3, **{"from": "FP32"}, value="130", casts=casts)
+        copied = texts(english, ".shown .code")[0]
+        assert f"satmode=pypto.SaturationMode.{satmode}" in copied
+        assert f"data=[{result}]" in printed(tmp_path, copied)
+
+
+@pytest.mark.upstream
+def test_upstream_compiles_the_copied_kernel(english: Any, tmp_path: Path) -> None:
+    python = upstream_wheel.python_with_wheel(tmp_path)
+    for casts in ("FP16:RINT,INT8:CEIL:OFF", "BF16", "INT32,FP32,FP16,INT8"):
+        go(english, family=A2_A3, **{"from": "FP32"}, value="0.1", casts=casts)
+        copied = texts(english, ".shown .code")[0]
+        (kernel,) = upstream_wheel.kernels_in("the explorer", copied)
+        compiled, said = upstream_wheel.compiled(python, kernel)
+        assert compiled, said
 
 
 def test_a_bad_number_is_one_line_and_an_unknown_state_the_first_one(english: Any) -> None:
@@ -204,7 +276,44 @@ def test_many_numbers_and_a_file(english: Any, tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), wanted)
 
 
-@pytest.mark.parametrize("content", [b"", b"\x93NUMPY\x01\x00\x10\x00{}", b"PK\x03\x04" * 20])
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.array(2.5, np.float16),
+        np.zeros((0, 4), np.float16),
+        np.asfortranarray(np.arange(12, dtype=np.float16).reshape(3, 4) / 4),
+        np.arange(24, dtype=np.float16).reshape(2, 3, 4) / 8,
+    ],
+    ids=["no-dimension", "empty", "fortran", "three-dimensions"],
+)
+def test_results_have_the_shape_of_the_file(english: Any, tmp_path: Path, x: Any) -> None:
+    go(english, family=A2_A3, **{"from": "FP16"}, value="2.5", casts="INT8:RINT")
+    np.save(tmp_path / "x.npy", x)
+    english.set_input_files("input[type=file]", tmp_path / "x.npy")
+    english.wait_for_selector(f"text={x.size} numbers through")
+    with english.expect_download() as download:
+        english.click(".many .button")
+    download.value.save_as(tmp_path / "y.npy")
+    found = np.load(tmp_path / "y.npy")
+    np.testing.assert_array_equal(found, np.rint(x).astype(np.int8), strict=True)
+
+
+@pytest.mark.parametrize("dtype", [">f2", "O", [("a", "<f2"), ("b", "<i4")], "<U3", "?"])
+def test_a_file_of_no_numbers_of_the_source_names_what_it_has(
+    english: Any, tmp_path: Path, dtype: Any
+) -> None:
+    go(english, family=A2_A3, **{"from": "FP16"}, value="2.5", casts="INT8:RINT")
+    x = np.zeros(4, dtype)
+    np.save(tmp_path / "x.npy", x, allow_pickle=True)
+    english.set_input_files("input[type=file]", tmp_path / "x.npy")
+    found = np.lib.format.dtype_to_descr(x.dtype)
+    told = f"x.npy holds {found}; the source FP16 takes <f2"
+    english.wait_for_function(
+        "(told) => document.querySelector('.many .wrong')?.textContent === told", arg=told
+    )
+
+
+@pytest.mark.parametrize("content", HOSTILE)
 def test_a_hostile_file_is_one_line(english: Any, tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.npy").write_bytes(content)
     english.set_input_files("input[type=file]", tmp_path / "x.npy")

@@ -31,6 +31,7 @@ PARTS = 5
 BAD = """<!doctype html><body style="background: #fff">
 <p style="color: #999">faint</p>
 <p style="width: 40px; overflow: hidden; white-space: nowrap">text that is cut at its end</p>
+<svg width="40" height="20"><text x="-5" y="15">left</text></svg>
 <p style="width: 3000px">wide</p>
 <p>well</p>"""
 
@@ -44,7 +45,7 @@ def test_each_fault_is_found(browser: Any) -> None:
     page = browser.new_page(viewport={"width": 390, "height": 844})
     page.set_content(BAD)
     found = [fault.partition(":")[0] for fault in faults_of(page)]
-    assert found == ["scrolls sideways", "contrast 2.85", "cut"]
+    assert found == ["scrolls sideways", "cut", "contrast 2.85", "cut"]
     page.close()
 
 

@@ -30,6 +30,11 @@
     }
     return papers.get(element);
   };
+  for (const text of document.querySelectorAll("svg text")) {
+    const [box, outer] = [text, text.closest("svg")].map((each) => each.getBoundingClientRect());
+    const isIn = box.left > outer.left - 1 && box.right < outer.right + 1 && box.top > outer.top - 1 && box.bottom < outer.bottom + 1;
+    if (box.width && !isIn) faults.push(`cut: text of a picture: ${text.textContent}`);
+  }
   const seen = new Set();
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let node = walker.nextNode(); node; node = walker.nextNode()) {
