@@ -88,7 +88,7 @@ WORDS: Final[dict[str, dict[str, str]]] = {
         "modes": "{pair} 的全部模式",
         "rule": "该转换的规则",
         "standing": "依据",
-        "documented": "有文档",
+        "documented": "有文档依据",
         "inferred": "推断",
         "chosen": "自行约定",
         "measured": "实测",

@@ -17,6 +17,7 @@ from docs.generators.explorer_page import fragment
 from docs.generators.generated import PAGES, TABLES
 from docs.generators.markdown_text import joined
 from docs.generators.operation_pages import with_operations
+from docs.generators.table_words import in_chinese
 
 _ROOT: Final = Path(__file__).parents[2]
 _LINK: Final = re.compile(r"\[([^\]]+)\]\((\.\./[^)]*)\)")
@@ -48,8 +49,9 @@ def on_page_read_source(page: Page, config: MkDocsConfig) -> str | None:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Fills in tables, joins Chinese lines, names files that a page of the site cannot link."""
-    markdown = _MARKER.sub(lambda found: TABLES[found[1]](), joined(markdown))
-    markdown = _PART.sub(lambda found: part_of(found[1], found[2]), markdown)
+    words = in_chinese if str(config.theme["language"]) == "zh" else str
+    markdown = _MARKER.sub(lambda found: words(TABLES[found[1]]()), joined(markdown))
+    markdown = _PART.sub(lambda found: words(part_of(found[1], found[2])), markdown)
     markdown = _FIGURES.sub(lambda found: figures_of(found[1], int(found[2]), found[3]), markdown)
     folder = Path(config.docs_dir) / Path(page.file.src_uri).parent
 
@@ -63,7 +65,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def part_of(page: str, name: str) -> str:
-    """The generated part of an English page, which its translation shows as it is.
+    """The generated part of an English page, which its translation shows too.
 
     Raises:
         ValueError: the page has no part of that name.

@@ -17,12 +17,13 @@ from support.environment.sources import ROOT
 
 from ascend_kernels.matrix_table import grid, markdown
 from docs.generators import change_page, fidelity_tables, notebook_page
-from docs.generators.generated import PAGES
+from docs.generators.generated import PAGES, TABLES
 from docs.generators.kernel_picture import KERNEL_PICTURE, kernel_picture
 from docs.generators.markdown_text import joined
 from docs.generators.rounding_picture import PICTURE, picture
 from docs.generators.schedule_picture import SCHEDULE_PICTURE, schedule_picture
 from docs.generators.small_floats_picture import SMALL_FLOATS_PICTURE, small_floats_picture
+from docs.generators.table_words import in_chinese
 from simulator.arithmetic.trust import ASSUMPTIONS, CHOICES
 from tiling.chips import A2_A3, ASCEND_950
 
@@ -171,7 +172,12 @@ def test_every_table_is_shown_on_the_fidelity_page_of_each_language() -> None:
 
 def test_the_chinese_fidelity_page_words_every_assumption() -> None:
     text = (DOCS / "fidelity.zh.md").read_text(encoding="utf-8")
-    assert [a.name for a in (*ASSUMPTIONS, *CHOICES.values()) if f"`{a.name}`：" not in text] == []
+    assert "<!-- table: assumptions -->" in text
+    shown = in_chinese(TABLES["assumptions"]())
+    for each in (*ASSUMPTIONS, *CHOICES.values()):
+        (row,) = (line for line in shown.splitlines() if f"`{each.name}`" in line)
+        assert re.search("[\u4e00-\u9fff]{2}", row.split(" | ")[2]), row
+        assert each.statement not in row
 
 
 def levels(path: Path) -> list[int]:
@@ -224,6 +230,31 @@ def test_the_parts_of_a_translation_are_those_of_the_page() -> None:
         assert all(site_hooks.part_of(*part).strip() for part in parts)
     with pytest.raises(ValueError, match="has no generated part 'gird'"):
         site_hooks.part_of("matrix.md", "gird")
+
+
+def test_generated_tables_on_chinese_pages_have_chinese_headings_and_words() -> None:
+    """Names and quoted sources stay; a new heading, choice or statement needs its translation."""
+    pytest.importorskip("mkdocs", reason="mkdocs is not installed")
+    site_hooks = importlib.import_module("docs.generators.site_hooks")
+    english = re.compile(r"[a-z]{2,} [a-z]{2,}|\b(yes|no|all|none|exact|source|figure)\b")
+    shown: dict[str, str] = {}
+    for path in DOCS.glob("*.zh.md"):
+        page = path.read_text(encoding="utf-8")
+        for name in re.findall(r"<!-- table: (\w+) -->", page):
+            shown[name] = in_chinese(TABLES[name]())
+        for part in re.findall(r"<!-- part: (\S+) (.*?) -->", page):
+            shown[part[1]] = in_chinese(site_hooks.part_of(*part))
+    assert {"chosen", "upstream_operations", "grid", "matrix_counts"} <= set(shown)
+    for name, text in shown.items():
+        rows = [[*map(str.strip, x.strip("|").split("|"))] for x in text.splitlines() if x]
+        assert [x for x in rows[0] if english.search(x)] == [], name
+    for name, columns in (("chosen", [1, 2]), ("assumptions", [1, 2]), ("readings", [1])):
+        for row in shown[name].splitlines()[2:]:
+            cells = row.strip("| ").split(" | ")
+            assert not any(english.search(cells[place]) for place in columns), row
+    for name in ("matrix", "matrix of 950", "grid", "pairs"):
+        assert not english.search(shown[name].replace("scaled", "")), name
+    assert "have an" not in shown["matrix_counts"] + shown["vector_counts"]
 
 
 def test_a_translation_shows_every_table_of_figures_once() -> None:
