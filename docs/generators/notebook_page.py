@@ -52,16 +52,60 @@ def executed(path: Path) -> Any:
     return notebook
 
 
-def page(name: str) -> str:
-    """A stored notebook as Markdown; its tables are HTML."""
+CHINESE: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "quantising": (
+            "# Notebook：量化算子\n\n把 FP32 的各行量化为 INT8，每行一个缩放因子，"
+            "直到每个结果都唯一。对象按 notebook 的方式显示。"
+            "更详细的步骤：[量化算子](quantising_kernel.md)。",
+            "## 舍入的作用\n\n2.5 在两个整数之间，`RINT` 取其中的偶数：",
+            "## 算子\n\n算子写在文件中：测试可以导入它，报告可以指出它的代码行。",
+            "## 结果唯一吗？\n\n公开文档没有说明设备怎样舍入商。"
+            "商过于接近平局点时，有两种可能的结果：",
+            "## 使结果唯一\n\n在主机上预先算出缩放因子的倒数，算子只做乘法：",
+        ),
+        "fit": (
+            "# Notebook：算子为什么放不下\n\n一个 Tile 在 UB 中放不下的算子：原因、改动，以及"
+            "改动后的 schedule。更详细的步骤：[算子为什么放不下](kernel_fit.md)。",
+            "## 占用最多的时刻\n\n不需要数组，声明的张量就够了。",
+            "## 行数减半\n\nschedule 按上游编译器的方法规划；第一个表给出各项数值。",
+            "## 周期数\n\n来自上游 wheel 中的模拟器，不是在设备上测得的：",
+        ),
+        "checkpoint": (
+            "# Notebook：模型权重到 INT8 和 MXFP8\n\n一个识别手写数字的 FP32 小模型："
+            "权重量化为 INT8，每行一个缩放因子；"
+            "再量化为 MXFP8，每 32 个元素一个缩放因子。更详细的步骤：[模型权重](checkpoint.md)、"
+            "[模型权重到 MXFP8](checkpoint_mxfp8.md)。",
+            "## MXFP8\n\n缩放因子是 2 的幂，因此结果与设备怎样做除法无关；"
+            "只有 Ascend 950 支持这种转换。",
+            "## 权重\n\n位模式和缩放因子都是 numpy 的张量；两者的乘积接近原来的权重。",
+        ),
+    }
+)
+"""The text between the cells of code, in order."""
+
+
+def page(name: str, language: str = "en") -> str:
+    """A stored notebook as Markdown in a language; its tables are HTML."""
+    import nbformat
     from nbconvert import MarkdownExporter
 
-    text, _ = MarkdownExporter().from_filename(str(NOTEBOOKS[name]))
-    return f"{text}\n[The notebook]({NOTEBOOKS[name].name})\n"
+    notebook = nbformat.read(NOTEBOOKS[name], as_version=4)
+    if language == "zh":
+        texts = [cell for cell in notebook.cells if cell.cell_type == "markdown"]
+        for cell, source in zip(texts, CHINESE[name], strict=True):
+            cell.source = source
+    text, _ = MarkdownExporter().from_notebook_node(notebook)
+    link = "The notebook" if language == "en" else "Notebook 文件（英文）"
+    return f"{text}\n[{link}]({NOTEBOOKS[name].name})\n"
 
 
 PAGES: Final[Mapping[str, Callable[[], str]]] = MappingProxyType(
-    {f"tutorials/{name}_notebook.md": partial(page, name) for name in NOTEBOOKS}
+    {
+        f"tutorials/{name}_notebook{suffix}": partial(page, name, language)
+        for name in NOTEBOOKS
+        for suffix, language in ((".md", "en"), (".zh.md", "zh"))
+    }
 )
 
 

@@ -25,6 +25,7 @@ from docs.generators.operation_words import (
     TITLES_ZH,
     PageWords,
 )
+from docs.generators.table_words import in_chinese
 from pypto_cast import operations
 from pypto_cast.operations.elementwise_plan import elementwise
 from pypto_cast.operations.lowering import axis_of
@@ -110,8 +111,12 @@ def _page(name: str, words: PageWords) -> str:
         f"## {returns}",
         _plain(given if words is ENGLISH else RETURNS_ZH.get(given, given)),
     ]
-    parts += [f"## {constraints}", *_constraints(name, words)]
-    parts += [f"## {fidelity}", *_fidelity(name, words)]
+    for title, tables in (
+        (constraints, _constraints(name, words)),
+        (fidelity, _fidelity(name, words)),
+    ):
+        parts.append(f"## {title}")
+        parts += tables if words is ENGLISH else map(in_chinese, tables)
     parts += [f"## {shown}", f"```python\n{code}```", f"```text\n{printed}```"]
     return "\n\n".join(parts) + "\n"
 

@@ -143,6 +143,38 @@ CELLS: Final = MappingProxyType(
         "infinity of BF16 to E8M0": "BF16 的 inf 到 E8M0",
         "order of two FP4 elements in a byte": "一个字节中两个 FP4 元素的顺序",
         "NaN to E2M1": "NaN 到 E2M1",
+        # pages of operations
+        "dtypes": "dtype",
+        "dtypes of indices": "下标的 dtype",
+        "dtypes that are added": "相加的 dtype",
+        "runs in FP32 (AutoCast)": "以 FP32 计算（AutoCast）",
+        "cast to FP32 inside": "内部转换到 FP32",
+        "taken besides": "另外支持",
+        "refused": "不支持",
+        "not in release": "没有它的版本",
+        "dimensions": "维度",
+        "as many in each operand": "各操作数相同",
+        "bound": "误差界",
+        "assumes": "假设",
+        "upstream's page": "上游的页面",
+        "by its parts; casts are exact": "由各步骤决定；转换是精确的",
+        "exact: bits are copied": "精确：逐比特复制",
+        "exact: one number, rounded once": "精确：一个数，只舍入一次",
+        "in a kernel of RunMode.NPU": "在 RunMode.NPU 的算子中",
+        "too few entries, or more UB than there is": "元素个数不够，或所需的 UB 超出容量",
+        "too few entries, or a tile beyond UB": "元素个数不够，或 Tile 超出 UB",
+        "shapes that do not broadcast, or that no operation takes": (
+            "形状不能广播，或没有操作支持"
+        ),
+        "a shape that no operation takes": "没有操作支持的形状",
+        "a layout other than ND": "不是 ND 格式",
+        "no tensor, or dtypes that upstream refuses": "不是张量，或上游不支持的 dtype",
+        "a dimension that is not there": "没有这个维度",
+        "a layout other than ND; a dimension that is not there": "不是 ND 格式，或没有这个维度",
+        "an index outside the input": "下标超出输入",
+        "another dtype": "其他 dtype",
+        "other dtypes": "其他 dtype",
+        "any dtype": "任意 dtype",
         "revision": "版本号",
         "run in FP32 by AutoCast": "由 AutoCast 改为以 FP32 计算",
         "cast to FP32 and back inside": "操作内部转换到 FP32 再转换回来",
@@ -190,9 +222,22 @@ def in_chinese(text: str) -> str:
 
 
 def _row(line: str, *, is_heading: bool) -> str:
-    cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-    words = HEADINGS if is_heading else CELLS
-    made = [words.get(cell, cell) for cell in cells]
+    cells = [cell.strip() for cell in line.strip()[1:-1].split(" | ")]
+    made = [HEADINGS.get(cell, cell) if is_heading else _cell(cell) for cell in cells]
     if is_heading and "destination" in cells:
         made[cells.index("source")] = "源类型"
     return f"| {' | '.join(made)} |\n"
+
+
+def _cell(text: str) -> str:
+    """A whole cell, or one with a remark behind a comma: `refused, release 0.2.0`."""
+    words = {**HEADINGS, **CELLS}
+    if text in words:
+        return words[text]
+    first, comma, rest = text.partition(", ")
+    kind, _, name = rest.partition(" ")
+    if comma and first in words and rest in words:
+        return f"{words[first]}，{words[rest]}"
+    if comma and first in words and kind in ("release", "on"):
+        return f"{words[first]}，{name}"
+    return text

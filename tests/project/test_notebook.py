@@ -81,3 +81,14 @@ def test_the_page_of_the_site_shows_cells_and_outputs() -> None:
     assert text.count("```python\n") == sum(c["cell_type"] == "code" for c in cells)
     assert "<td>90.52% certain</td><td>927</td><td>0</td><td>97</td>" in text
     assert "100% certain" in text
+
+
+@every_notebook
+def test_the_chinese_page_has_the_same_cells_under_chinese_text(name: str) -> None:
+    needs("nbconvert", "nbformat")
+    code = re.compile(r"^```.*?^```$", re.M | re.S)
+    english, chinese = page(name), page(name, "zh")
+    assert code.findall(chinese) == code.findall(english) != []
+    headings = re.findall(r"^#+ .*", code.sub("", chinese), re.M)
+    assert len(headings) == len(re.findall(r"^#+ .*", code.sub("", english), re.M))
+    assert not re.search(r"[a-z]{3,} [a-z]{3,} [a-z]{3,}", " ".join(headings))
