@@ -43,7 +43,6 @@ from tiling.chips import chip_named
 
 _DIFFERENT: Final = 1
 _OVER_UB: Final = 1
-_NOT_PLANNED: Final = 2
 
 
 class _UnfitError(UBOverflowError):
@@ -225,7 +224,7 @@ def run_schedule(
     sides = [(asked.name, asked)]
     if against:
         sides.append(asked.against(against))
-    code, trace = 0, None
+    code, trace, unfit = 0, None, None
     schedules: list[Schedule] = []
     try:
         schedules += (each.schedule() for _, each in sides)
@@ -236,7 +235,10 @@ def run_schedule(
         if output is not None:
             notes.append(f"Not written: {printable(str(output))}, the trace of a schedule.")
         told, output = dataclasses.replace(told, notes=(*told.notes, *notes)), None
-        code = _OVER_UB if fail_over_ub else _NOT_PLANNED
+        if fail_over_ub:
+            code = _OVER_UB
+        else:
+            unfit = UBOverflowError(error.overflow)
     else:
         if against:
             (one, _), (other, _) = sides
@@ -264,6 +266,8 @@ def run_schedule(
         notes=told.notes + written([html, output]),
     )
     terminal.show(report, as_json=json)
+    if unfit is not None:
+        raise unfit
     if code:
         raise typer.Exit(code)
 

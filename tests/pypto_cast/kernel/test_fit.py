@@ -304,6 +304,11 @@ def test_the_command_shows_the_report(command: Command, tmp_path: Path) -> None:
     told = json.loads(ran.out)
     assert (told["report_kind"], told["culprit"], told["fits"]) == ("fit", "over.py:6", False)
     assert told["changes"][0]["tiles"][0]["tile_shape"] == [48, 512]
+    quiet = command("schedule", f"{file}::over", "--quiet")
+    assert (quiet.code, quiet.out) == (2, "")
+    assert quiet.err.startswith("pypto-cast: error: ")
+    assert quiet.err.endswith(" [UBOverflowError]\n")
+    assert quiet.err.count("\n") == 1
     ran = command("schedule", f"{file}::over", "--fail-over-ub", "--html", page)
     assert ran.code == 1
     assert "over.py:6, which owns 200,704 B" in " ".join(ran.out.split())
