@@ -98,8 +98,8 @@ EXAMPLES: Final[Mapping[str, str]] = MappingProxyType(
         "UBOverflowError": f"{_LARGE}kernel.schedule(*declared)",
         "UnsupportedCastError": f"{_X}pypto.cast(x, pypto.DT_INT8)",
         "CastModeError": f"{_X}with pypto.options(strict=True):\n"
-        "    pypto.cast(x, pypto.DT_INT32, mode=pypto.CAST_ODD)",
-        "CastModeWarning": f"{_X}pypto.cast(x, pypto.DT_INT32, mode=pypto.CAST_ODD)",
+        "    pypto.cast(x, pypto.DT_INT32, mode=pypto.CastMode.CAST_ODD)",
+        "CastModeWarning": f"{_X}pypto.cast(x, pypto.DT_INT32, mode=pypto.CastMode.CAST_ODD)",
         "SaturationModeWarning": f"{_X}"
         "pypto.cast(x, pypto.DT_FP16, satmode=pypto.SaturationMode.OFF)",
         "RouteError": "pypto.routes(pypto.DT_FP32, pypto.DT_INT8, values=(2, 1))",

@@ -69,7 +69,7 @@ PARAMETERS: Final = {
     "keepdim": "whether the dimension stays, with one element",
     "precision_type": "upstream's; it changes no bit on A2/A3",
     "dtype": "of the result",
-    "valid_shape": "what of the result holds data; all of it unless given",
+    "valid_shape": "the part of the result that holds data; by default all of it",
     "size": "the extents, as ints or one list of them",
 }
 """Parameters that mean the same in every operation whose docstring does not say them."""

@@ -38,7 +38,7 @@ ENGLISH: Final = PageWords(
     of_errors=("raises, warns", "on"),
     of_parts=("part", "fidelity", "bound"),
     group=(
-        "What holds for all of them, formats, AutoCast, sums, memory, is in "
+        "Their common rules (formats, AutoCast, sums, memory) are in "
         "[Operations around the cast](../../operations.md).",
         "operation",
     ),

@@ -66,7 +66,7 @@ def reshape(
     Args:
         input: any dtype.
         shape: plain ints, one of which may be -1.
-        valid_shape: what of the result holds data; all of it unless given. As many elements as the
+        valid_shape: the part that holds data; all of it unless given. As many elements as the
             input holds are those, in their order.
         inplace: in a kernel the result is the same memory: what is written to either, both have,
             and outputs get it. The shape may depend on a loop or a dynamic dimension. A view has no
@@ -420,7 +420,7 @@ def expand_clone(
     Args:
         input: FP32, FP16, BF16, integers of up to 32 bits or BOOL.
         shape: as many dimensions; equal, or longer where the input has 1.
-        valid_shape: what of the result holds data; by default what the input holds, repeated.
+        valid_shape: the part that holds data; by default that of the input, repeated.
 
     Raises:
         TypeError: a dtype that upstream does not expand.
