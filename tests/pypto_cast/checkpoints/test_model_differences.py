@@ -164,9 +164,7 @@ def test_the_last_byte_of_elements_without_a_format_counts(
 
 
 @pytest.mark.parametrize("kind", ["Q8_0", "Q4_0", "Q2_K"])
-def test_every_byte_of_quantised_blocks_counts(
-    command: Command, tmp_path: Path, kind: str
-) -> None:
+def test_every_byte_of_quantised_blocks_counts(command: Command, tmp_path: Path, kind: str) -> None:
     gguf: Any = pytest.importorskip("gguf", reason="gguf is not installed (extra gguf)")
     quantised = gguf.GGMLQuantizationType[kind]
     elems, size_bytes = gguf.GGML_QUANT_SIZES[quantised]
