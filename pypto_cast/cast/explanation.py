@@ -293,7 +293,8 @@ def _note(source: Number, result: Number, dst: Format) -> str:
     if source.special == "nan":
         return "" if result.special == "nan" else f"NaN becomes {result}"
     if source.special == "inf":
-        return "" if result.special == "inf" else "clamped"
+        clamped = "infinity becomes NaN" if result.special == "nan" else "clamped"
+        return "" if result.special == "inf" else clamped
     if result.special == "inf":
         return "overflow"
     if result.fraction == source.fraction:

@@ -514,6 +514,8 @@ def _reason(stored: StoredTensor, dst: DataType | None) -> str:
         return "no target"
     if src is dst:
         return f"already {dst.format}"
+    if stored.size_bytes < stored.elems:
+        return f"elements of {stored.dtype} that share a byte are not cast"
     family = current().chip.isa
     if src is None or (src.format, dst.format) not in MATRIX[family]:
         way = "" if src is None else _way(src.format, dst.format)

@@ -16,7 +16,13 @@ from ascend_kernels.program import conversions as conversions_of
 from pypto_cast.cast.cast_plan import known_formats, resolve_cast
 from pypto_cast.checkpoints.reading import Bytes, Reader, native_codes
 from pypto_cast.checkpoints.stored import DTYPES, Checkpoint, StoredTensor
-from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode, numpy_dtype
+from pypto_cast.dtypes.data_types import (
+    DT_FP4_E2M1X2,
+    CastMode,
+    DataType,
+    SaturationMode,
+    numpy_dtype,
+)
 from pypto_cast.options.context import current
 from pypto_cast.report.report import Column, Report, Table, plain, said
 from pypto_cast.report.text_format import plural, printable
@@ -28,6 +34,8 @@ from tiling.grid import Shape
 
 _BLOCK_ELEMS: Final = 1 << 18
 _MOST_ROWS: Final = 100
+_FP4: Final = "F4"
+"""safetensors' name of E2M1, two codes a byte, the first in the low bits as torch has them."""
 Codes = npt.NDArray[Any]
 
 
@@ -77,6 +85,7 @@ class TensorDifference:
             such distance is.
         element: the one with the largest distance, or the first that differs.
         cast: what explains different dtypes best.
+        is_of_bytes: `differing` counts bytes, which elements share in another way than FP4.
     """
 
     name: str
@@ -87,6 +96,7 @@ class TensorDifference:
     ulp_max: int | None = None
     element: ElementPair | None = None
     cast: CastFound | None = None
+    is_of_bytes: bool = False
 
     @property
     def is_equal(self) -> bool:
@@ -143,7 +153,7 @@ def _compared(
         return found
     if one.dtype != other.dtype:
         return replace(found, cast=_cast_between(one, other, first, second))
-    count = _Count(one, DTYPES.get(one.dtype))
+    count = _Count(one, _dtype_of(one))
     for start, held in _blocks(one, other, first, second):
         count.add(start, *held)
     return replace(
@@ -152,26 +162,54 @@ def _compared(
         nans=count.nans,
         ulp_max=count.ulp_max,
         element=count.element,
+        is_of_bytes=not _is_apart(one),
     )
 
 
 def _blocks(
     one: StoredTensor, other: StoredTensor, first: Reader, second: Reader
 ) -> Iterator[tuple[int, tuple[Codes, Codes]]]:
-    """Codes of both sides; of dtypes without a format each element's bytes."""
-    elems = one.elems
-    widths = [t.size_bytes // elems if elems else 1 for t in (one, other)]
-    for start in range(0, elems, _BLOCK_ELEMS):
-        count = min(_BLOCK_ELEMS, elems - start)
-        held = []
-        for tensor, source, width in zip((one, other), (first, second), widths, strict=True):
-            data: Bytes = np.empty(count * width, np.uint8)
-            source.read(tensor, start * width, data)
-            if width in (1, 2, 4, 8):
-                held.append(native_codes(data, width, is_swapped=tensor.is_swapped))
-            else:
-                held.append(data.view(f"V{width}"))
+    """Codes of both sides; of dtypes without a format each element's bytes, or all bytes."""
+    pair = one, other
+    is_apart = _is_apart(one) and _is_apart(other)
+    total = one.elems if is_apart else max(t.size_bytes for t in pair)
+    for start in range(0, total, _BLOCK_ELEMS):
+        count = min(_BLOCK_ELEMS, total - start)
+        sides = zip(pair, (first, second), strict=True)
+        held = [_held(tensor, source, start, count, is_apart) for tensor, source in sides]
         yield start, (held[0], held[1])
+
+
+def _held(tensor: StoredTensor, source: Reader, start: int, count: int, is_apart: bool) -> Codes:
+    """So many codes of a side from one on, or bytes where elements are not apart."""
+    if _is_fp4(tensor):
+        packed: Bytes = np.empty(-(-count // 2), np.uint8)
+        source.read(tensor, start // 2, packed)
+        return np.stack([packed & 15, packed >> 4], axis=-1).reshape(-1)[:count]
+    width = tensor.size_bytes // tensor.elems if is_apart else 1
+    data: Bytes = np.empty(count * width, np.uint8)
+    source.read(tensor, start * width, data)
+    if width in (1, 2, 4, 8):
+        return native_codes(data, width, is_swapped=tensor.is_swapped)
+    return data.view(f"V{width}")
+
+
+def _is_apart(tensor: StoredTensor) -> bool:
+    """Its elements have bytes of their own, or are codes of FP4."""
+    elems = tensor.elems
+    return (
+        _is_fp4(tensor)
+        or not elems
+        or (elems <= tensor.size_bytes and not tensor.size_bytes % elems)
+    )
+
+
+def _is_fp4(tensor: StoredTensor) -> bool:
+    return tensor.dtype == _FP4
+
+
+def _dtype_of(tensor: StoredTensor) -> DataType | None:
+    return DT_FP4_E2M1X2 if _is_fp4(tensor) else DTYPES.get(tensor.dtype)
 
 
 class _Count:
@@ -234,7 +272,7 @@ def _cast_between(
     """
     best: CastFound | None = None
     for result, source, target in (("B", one, other), ("A", other, one)):
-        src, dst = DTYPES.get(source.dtype), DTYPES.get(target.dtype)
+        src, dst = _dtype_of(source), _dtype_of(target)
         if src is None or dst is None:
             continue
         pair = src.format, dst.format
@@ -355,7 +393,8 @@ def _in_words(one: TensorDifference) -> str:
         return f"no cast of {' or '.join(MATRIX)} leads from one to the other"
     if not one.differing:
         return "equal"
-    words = f"{plural(one.differing, 'code')} differ" if one.differing > 1 else "1 code differs"
+    unit = "byte" if one.is_of_bytes else "code"
+    words = f"{plural(one.differing, unit)} differ{'s' * (one.differing == 1)}"
     if one.nans:
         words += f", {one.nans:,} of them NaN on both sides"
     if one.ulp_max and one.element is not None:

@@ -50,6 +50,8 @@ _CARRIED: Final = {
     if row.format is not None and row.format.name in CARRIED_DTYPES
 }
 """Names of the dtypes of numpy that this package writes for formats which numpy has none of."""
+_RECORDS: Final = frozenset(row.format.dtype for row in ROWS if row.format is not None)
+"""The dtypes of elements of the formats; a record is among them where numpy has no dtype."""
 _NAMES: Final = {dtype: name for name, dtype in _DTYPES.items()} | _CARRIED
 
 
@@ -140,7 +142,7 @@ def _described(name: str, file: IO[bytes], size_bytes: int, entry: str = "") -> 
     shape, is_fortran, dtype = header_fields(version, size, file.read(length))
     if dtype.hasobject:
         raise ValueError("it holds Python objects, which would have to be executed")
-    is_record = dtype.names is not None and dtype not in _CARRIED
+    is_record = dtype.names is not None and dtype not in _RECORDS
     if is_record or dtype.subdtype is not None:
         raise ValueError(f"it holds records, {dtype.str}, and no numbers")
     # numpy takes a bool for an extent, which other formats cannot write.

@@ -16,6 +16,7 @@ from simulator.arithmetic.interval import Interval
 from simulator.arithmetic.total_order import is_nan
 from simulator.arithmetic.trust import Assumption, Causes
 from simulator.numbers import float_environment
+from simulator.numbers.convert import in_numpy
 from simulator.numbers.formats import Format
 from tiling.grid import Shape
 
@@ -221,7 +222,7 @@ class OutputCertainty:
         """The values that an element can have, in words: `from 2 to 3 or NaN`."""
         if is_nan(np.asarray(self.low[index]), self.format):
             return "NaN"
-        low, high = str(self.low[index]), str(self.high[index])
+        low, high = (number_text(end, index, self.format) for end in (self.low, self.high))
         numbers = low if low == high else f"from {low} to {high}"
         may_be_nan = self.may_be_nan is not None and self.may_be_nan[index]
         return f"{numbers} or NaN" if may_be_nan else numbers
@@ -231,6 +232,11 @@ class OutputCertainty:
 
     def __repr__(self) -> str:
         return f"<certainty of {self}>"
+
+
+def number_text(values: Array, index: Shape, fmt: Format) -> str:
+    """The number of an element in words, also of a format that numpy lacks."""
+    return str(in_numpy(np.asarray(values[index]).reshape(1), fmt)[0])
 
 
 def certain_by_choice(outputs: Iterable[OutputCertainty]) -> Mapping[Assumption, int]:

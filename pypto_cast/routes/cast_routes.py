@@ -40,6 +40,7 @@ from pypto_cast.tensors.arrays import from_numpy
 from pypto_cast.tensors.tensor import Tensor
 from simulator.machine.execute import execute
 from simulator.numbers.convert import canonical_bools, codes_of, values_of
+from simulator.numbers.formats import Format
 from simulator.numbers.literals import number_of, short_text
 from simulator.numbers.rounding import RoundMode
 from tiling.estimate import CastEstimate
@@ -379,7 +380,7 @@ class Routes:
 def routes(
     src: DataType,
     dst: DataType,
-    mode: CastMode = CastMode.CAST_RINT,
+    mode: CastMode | None = None,
     *,
     values: Values | None = None,
     steps: int = 3,
@@ -403,8 +404,8 @@ def routes(
             DT_BOOL included.
         dst: one that it casts to, likewise; `src` itself only if that is DT_FP32 (to
             integral values).
-        mode: of the single rounding; CAST_NONE: CAST_TRUNC from float to integer, CAST_ROUND to
-            HF8, else CAST_RINT.
+        mode: of the single rounding. None: CAST_ROUND to HF8, which has no CAST_RINT, else
+            CAST_RINT. CAST_NONE: as None, but CAST_TRUNC from float to integer, as of `cast`.
         values: the least and the largest value that matter; NaN is no question then. None: all.
         steps: of a route at most, 1 to 4.
         exhaustive: compute anew, and show that the best route is exact on every code of a source
@@ -418,14 +419,15 @@ def routes(
     """
     check_dtype(src)
     check_dtype(dst)
-    check_choice("mode", mode, CastMode)
+    if mode is not None:
+        check_choice("mode", mode, CastMode)
     src_format, dst_format = known_formats(src, dst)
     family, readings = current().chip.isa, current().readings
     check_ends(src_format, dst_format, steps, family)
     question = all_values(src_format, dst_format, family, readings)
     if values is not None:
         question = question_between(src_format, dst_format, values, family, readings)
-    asked = mode.round_mode or default_mode(src_format, dst_format)
+    asked = asked_mode(src_format, dst_format, mode)
     found = lookup(question, asked, steps, exhaustive=exhaustive)
     return Routes(
         src=src,
@@ -435,6 +437,13 @@ def routes(
         values=values,
         all=tuple(route_of(one.chain, asked, one.verdict, one.cycles) for one in found),
     )
+
+
+def asked_mode(src: Format, dst: Format, mode: CastMode | None) -> RoundMode:
+    """The mode of the single rounding: None takes that of the destination alone, see `routes`."""
+    if mode is None:
+        return default_mode(None, dst)
+    return mode.round_mode or default_mode(src, dst)
 
 
 def route_of(chain: Chain, mode: RoundMode, verdict: Verdict, cycles: float) -> Route:

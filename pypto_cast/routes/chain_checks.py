@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ascend_kernels.matrix import default_mode
 from ascend_kernels.routing.chain_check import (
     SAMPLED_BASIS,
     Evidence,
@@ -29,7 +28,7 @@ from pypto_cast.dtypes.data_types import CastMode, DataType, check_choice, check
 from pypto_cast.options.context import current
 from pypto_cast.report.notebook import notebook_html
 from pypto_cast.report.report import Column, Report, Table, Words, columns, plain
-from pypto_cast.routes.cast_routes import Route, route_of
+from pypto_cast.routes.cast_routes import Route, asked_mode, route_of
 from pypto_cast.tensors.arrays import from_numpy
 from pypto_cast.tensors.tensor import Tensor
 from simulator.numbers.convert import canonical_bools, codes_of
@@ -125,7 +124,7 @@ class ChainCheck:
 def check_chain(
     src: DataType,
     steps: Sequence[tuple[DataType, CastMode]],
-    once: CastMode = CastMode.CAST_RINT,
+    once: CastMode | None = None,
     *,
     data: Any = None,
     exhaustive: bool = False,
@@ -142,7 +141,7 @@ def check_chain(
         src: the dtype of the source, one that the chip of this context casts from.
         steps: dtype and mode of each cast in order; CAST_NONE: the mode that it means for the
             pair. Where a pair rounds nothing its mode is ignored.
-        once: of the one rounding; CAST_NONE as for a cast.
+        once: the mode of the one rounding; None and CAST_NONE as `mode` of `routes`.
         data: elements to be counted beside: a Tensor, or an array that `from_numpy` takes, of
             dtype `src`, of any shape; not modified.
         exhaustive: show an exact chain of a source of 32 bits on every code, some ten seconds,
@@ -156,7 +155,8 @@ def check_chain(
             to integral values on the way.
     """
     check_dtype(src)
-    check_choice("once", once, CastMode)
+    if once is not None:
+        check_choice("once", once, CastMode)
     given = _checked_steps(steps)
     formats = [known_formats(src, src)[0], *(known_formats(src, one)[1] for one, _ in given)]
     family, readings = current().chip.isa, current().readings
@@ -166,7 +166,7 @@ def check_chain(
             f"{chain} ends where it began, and one rounding of {chain.src} to itself changes "
             "nothing; leave the last step out"
         )
-    asked = once.round_mode or default_mode(chain.src, chain.dst)
+    asked = asked_mode(chain.src, chain.dst, once)
     question = all_values(chain.src, chain.dst, family, readings)
     once_rounded = single_rounding(chain.src, chain.dst, asked, family, readings)
     functions = tuple(function_of(one, readings) for one in (chain.conversions, (once_rounded,)))

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from pypto_cast.kernel.certainty import Certainty, OutputCertainty
 from pypto_cast.options.context import current, options
 from pypto_cast.options.releases import RELEASE_NAMES
+from pypto_cast.recording.output_certainty import number_text
 from pypto_cast.recording.suppositions import Altered, Site, SiteCall, Supposition, supposing
 from pypto_cast.report.text_format import plural
 from pypto_cast.tensors.tensor import Tensor
@@ -435,4 +436,5 @@ def _elements(x: object) -> npt.NDArray[Any] | None:
 
 def _said(x: Tensor, values: npt.NDArray[Any], at: Shape) -> str:
     code = int(flat_codes(values[at].reshape(1), x.dtype.number_format)[0])
-    return f"{values[at]} = {code_in_words(code, x.dtype.number_format)}"
+    fmt = x.dtype.number_format
+    return f"{number_text(values, at, fmt)} = {code_in_words(code, fmt)}"

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pypto_cast.kernel.certainty import Cause, Certainty, CertaintyCounts, OutputCertainty
+from pypto_cast.recording.output_certainty import number_text
 from pypto_cast.recording.steps import Patches
 from pypto_cast.report.text_format import hex_code
 from pypto_cast.testing.bits import (
@@ -278,7 +279,7 @@ def described(
             index=index,
             **writer_of(index, patches),
             output=output.name,
-            actual=str(array[index]),
+            actual=number_text(array, index, output.format),
             actual_code=actual,
             possible=output.possible(index),
             low_code=low,

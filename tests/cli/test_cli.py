@@ -319,6 +319,8 @@ def test_explain_shows_the_cut_and_every_mode(command: Command) -> None:
         ("-0.0 --from fp32 --to fp16", "-0", "-0", "exact"),
         ("1e6 --from fp32 --to fp16", "1000000", "inf", "overflow"),
         ("-5 --from int4 --to fp16", "-5", "-5", "exact"),
+        ("inf --from fp32 --to fp8e4m3 --chip Ascend950PR", "inf", "nan", "infinity becomes NaN"),
+        ("-inf --from bf16 --to fp4_e2m1x2 --chip Ascend950PR", "-inf", "-6", "clamped"),
         ("2.5 --from fp32 --to fp32", "2.5", "2", ""),
         ("9007199254740993 --from int64 --to fp32", "9007199254740993", "9007199254740992", ""),
     ],

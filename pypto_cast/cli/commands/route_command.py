@@ -32,8 +32,12 @@ def run_route(
         str | None, typer.Option("--to", metavar="DTYPE", help="Destination, such as DT_INT8.")
     ] = None,
     mode: Annotated[
-        str, typer.Option(metavar="MODE", help="Of the one rounding that is wanted.")
-    ] = "CAST_RINT",
+        str | None,
+        typer.Option(
+            metavar="MODE",
+            help="Of the one rounding that is wanted; CAST_RINT, to HF8 CAST_ROUND, if not given.",
+        ),
+    ] = None,
     values: Annotated[
         str | None,
         typer.Option(metavar="LOW:HIGH", help="Only values between, such as --values=-128:127."),
@@ -92,7 +96,7 @@ def run_route(
         found = routes(
             dtype_named(from_),
             dtype_named(to),
-            mode_named(mode),
+            None if mode is None else mode_named(mode),
             values=None if values is None else _range_named(values),
             steps=steps,
             exhaustive=exhaustive,
@@ -103,7 +107,7 @@ def run_route(
 
 
 def _checked(
-    from_: str, to: str, through: str, mode: str, data: Path | None, *, exhaustive: bool
+    from_: str, to: str, through: str, mode: str | None, data: Path | None, *, exhaustive: bool
 ) -> Report:
     src, dst = dtype_named(from_), dtype_named(to)
     steps = []
@@ -113,7 +117,8 @@ def _checked(
     if steps[-1][0] is not dst:
         raise ValueError(f"--through ends with {steps[-1][0]}, and --to is {dst}")
     given = None if data is None else read_tensor(data, src)
-    return check_chain(src, steps, mode_named(mode), data=given, exhaustive=exhaustive).report
+    once = None if mode is None else mode_named(mode)
+    return check_chain(src, steps, once, data=given, exhaustive=exhaustive).report
 
 
 def _range_named(text: str) -> tuple[Fraction | float, Fraction | float]:

@@ -17,6 +17,7 @@ from pypto_cast.recording.output_certainty import (
     CertaintyCounts,
     OutputCertainty,
     certain_by_choice,
+    number_text,
 )
 from pypto_cast.recording.steps import origin_of
 from pypto_cast.report.figure import Arrangement, Picture, arrangement, some_places
@@ -247,7 +248,8 @@ def _sizes(
 
 def _told(output: OutputCertainty, position: np.int64) -> str:
     index = tuple(int(axis) for axis in np.unravel_index(position, output.shape))
-    return f"{list(index)}: {output.values[index]!s} here, {output.possible(index)} possible"
+    here = number_text(output.values, index, output.format)
+    return f"{list(index)}: {here} here, {output.possible(index)} possible"
 
 
 def _shares(counts: Counts) -> list[int]:

@@ -112,7 +112,8 @@ def matmul(
     Raises:
         TypeError: dtypes that upstream refuses, or arguments of other types.
         ValueError: what A2/A3 does not do, such as FP32 in NZ.
-        ShapeError: another K, batches that do not broadcast, NZ that is no whole fractals.
+        ShapeError: another K, batches that do not broadcast, NZ that is no whole fractals, an odd
+            last axis of FP4.
         TileShapeError: cube tile shapes that upstream refuses or that a buffer does not hold.
         NpuError: in a kernel of RunMode.NPU.
 
@@ -182,8 +183,9 @@ def scaled_mm(
 ) -> Tensor:
     """Multiply matrices of MX: codes with a scale for every 32 along K.
 
-    A product of two codes and their scales is exact in FP32; the sum is one of FP32 in an order
-    that is not public: an element is certain where every order gives it. A scale that is NaN makes
+    A product of two codes and their scales is exact in the range of FP32, and an element with one
+    outside is undecided. The sum is one of FP32 in an order that is not public: an element is
+    certain where every order gives it. A scale that is NaN makes
     NaN of its row or column.
 
     Args:
@@ -205,7 +207,8 @@ def scaled_mm(
     Raises:
         TypeError: dtypes that upstream refuses, or arguments of other types.
         ValueError: DT_FP8E5M2 in TILEOP_NZ, or scales that hold data for a part only.
-        ShapeError: another K, batches that do not broadcast, or scales of another shape.
+        ShapeError: another K, batches that do not broadcast, scales of another shape, or an odd
+            last axis of FP4.
         TileShapeError: cube tile shapes that upstream refuses or that a buffer does not hold.
         NpuError: in a kernel of RunMode.NPU.
 
@@ -341,6 +344,11 @@ def _check_layout(x: Tensor, in_nd_alone: tuple[DataType, ...]) -> None:
             raise ShapeError(
                 f"matmul takes rows of at most {_LONGEST_ROW} elements in TILEOP_ND; {list(shape)} "
                 f"has {shape[-1]}"
+            )
+        if shape[-1] * fmt.bits % 8:
+            raise ShapeError(
+                f"two elements of {fmt.bits} bits share a byte, so rows of a matrix of {x.dtype} "
+                f"have an even number of them; {list(shape)} has {shape[-1]}"
             )
         return
     if x.dtype in in_nd_alone:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -114,3 +116,69 @@ def test_blocks_add_up(command: Command, tmp_path: Path) -> None:
     (found,) = command("diff", tmp_path / "a.npy", tmp_path / "b.npy", "--json").json["tensors"]
     assert (found["differing"], found["ulp_max"]) == (2, 1)
     assert found["element"]["index"] == [0, 1]
+
+
+def write_safetensors(path: Path, dtype: str, shape: list[int], data: bytes) -> Path:
+    """A file of one tensor w, of dtypes that numpy has not too."""
+    entry = {"w": {"dtype": dtype, "shape": shape, "data_offsets": [0, len(data)]}}
+    header = json.dumps(entry).encode()
+    path.write_bytes(len(header).to_bytes(8, "little") + header + data)
+    return path
+
+
+def test_codes_of_fp4_that_share_a_byte_are_compared_one_by_one(
+    command: Command, tmp_path: Path
+) -> None:
+    """E2M1 by OCP MX 1.0, table 5; the first code in the low bits, as torch has them."""
+    values = np.float32([[0.5, 1, 1.5], [2, 3, 4], [6, -6, -0.0], [0, 0.5, 6]])
+    codes = [1, 2, 3, 4, 5, 6, 7, 15, 8, 0, 1, 7]
+    packed = bytes(a | b << 4 for a, b in zip(codes[::2], codes[1::2], strict=True))
+    fp4 = write_safetensors(tmp_path / "fp4.safetensors", "F4", [4, 3], packed)
+    wide = tmp_path / "wide.safetensors"
+    save_file({"w": values.astype(ml_dtypes.bfloat16)}, wide)
+    assert "B is A cast by CAST_RINT" in command("diff", wide, fp4).out
+    assert command("diff", fp4, wide).code == command("diff", fp4, fp4).code == 0
+    changed = packed[:-1] + bytes([packed[-1] ^ 0x80])
+    other = write_safetensors(tmp_path / "other.safetensors", "F4", [4, 3], changed)
+    ran = command("diff", fp4, other)
+    assert ran.code == 1
+    assert "1 code differs; at most 15 ulp, at [3, 2]: 6 = 0x7 and -6 = 0xf" in ran.out
+    assert "but for 1 element; the first: [3, 2]: 6 = 0x7" in command("diff", wide, other).out
+
+
+@pytest.mark.parametrize(
+    ("dtype", "size_bytes"), [("F6_E2M3", 12), ("F6_E3M2", 12), ("F8_E8M0", 16), ("C64", 128)]
+)
+def test_the_last_byte_of_elements_without_a_format_counts(
+    command: Command, tmp_path: Path, dtype: str, size_bytes: int
+) -> None:
+    data = bytes(range(size_bytes))
+    one = write_safetensors(tmp_path / "one.safetensors", dtype, [2, 8], data)
+    other = write_safetensors(
+        tmp_path / "other.safetensors", dtype, [2, 8], data[:-1] + bytes([data[-1] ^ 0x80])
+    )
+    assert command("diff", one, one).code == 0
+    ran = command("diff", one, other)
+    assert ran.code == 1
+    assert f"1 {'byte' if dtype.startswith('F6') else 'code'} differs" in ran.out
+
+
+@pytest.mark.parametrize("kind", ["Q8_0", "Q4_0", "Q2_K"])
+def test_every_byte_of_quantised_blocks_counts(command: Command, tmp_path: Path, kind: str) -> None:
+    gguf: Any = pytest.importorskip("gguf", reason="gguf is not installed (extra gguf)")
+    quantised = gguf.GGMLQuantizationType[kind]
+    elems, size_bytes = gguf.GGML_QUANT_SIZES[quantised]
+    data = np.arange(2 * size_bytes, dtype=np.uint8).reshape(2, size_bytes)
+    for name, last in (("one", 0), ("other", 1)):
+        data[-1, -1] = last
+        writer = gguf.GGUFWriter(tmp_path / f"{name}.gguf", "llama")
+        writer.add_tensor("w", data.copy(), raw_dtype=quantised)
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+    assert elems > 1
+    assert command("diff", tmp_path / "one.gguf", tmp_path / "one.gguf").code == 0
+    ran = command("diff", tmp_path / "one.gguf", tmp_path / "other.gguf")
+    assert ran.code == 1
+    assert "1 byte differs" in ran.out

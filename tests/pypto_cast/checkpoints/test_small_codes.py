@@ -416,7 +416,35 @@ def test_shapes_that_have_no_whole_groups_stay(command: Command, tmp_path: Path)
     assert "160 elements along the last axis are no multiple of the 128" in str(rows["even"])
 
 
-@pytest.mark.exhaustive  # the loader takes seconds to import
+@pytest.mark.parametrize("name", ["E1M2", "E2M1"])
+def test_fp4_of_cast_in_npy_is_compared(tmp_path: Path, command: Command, name: str) -> None:
+    """numpy has no dtype of E1M2 and no name in a file for E2M1; their bytes say enough."""
+    source, small, other = (tmp_path / f"{name}.npy" for name in ("source", "small", "other"))
+    np.save(source, np.float32([[0.5, 1, 0, -0.25]]).astype(ml_dtypes.bfloat16))
+    words = ("cast", source, "--from", "bf16", *CHIP, "--to", f"fp4_{name}x2", "-o", small)
+    assert command(*words).code == 0
+    assert command("diff", small, small).code == 0
+    changed = np.load(small)
+    changed.view(np.uint8)[0, 3] ^= 8
+    np.save(other, changed)
+    ran = command("diff", small, other)
+    assert (ran.code, "1 code differs" in ran.out) == (1, True)
+    unchanged = command("checkpoint", small, *CHIP, "--to", "fp32", "--json").json["tensors"]
+    assert unchanged[0]["unchanged"] == "|V1 -> FP32 is no cast of 950"
+
+
+def test_elements_that_share_a_byte_are_copied(tmp_path: Path, command: Command) -> None:
+    entry = {"w": {"dtype": "F4", "shape": [2, 4], "data_offsets": [0, 4]}}
+    header = json.dumps(entry).encode()
+    content = len(header).to_bytes(8, "little") + header + bytes([0x21, 0x43, 0x65, 0x87])
+    (tmp_path / "in.safetensors").write_bytes(content)
+    words = ("checkpoint", tmp_path / "in.safetensors", *CHIP, "--to", "bf16", "--json")
+    ran = command(*words, "-o", tmp_path / "out.safetensors")
+    assert ran.json["tensors"][0]["unchanged"] == "elements of F4 that share a byte are not cast"
+    assert (tmp_path / "out.safetensors").read_bytes().endswith(content[-4:])
+    assert command("diff", tmp_path / "in.safetensors", tmp_path / "out.safetensors").code == 0
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -74,7 +74,7 @@ def pairs_of(scales: Any) -> Any:
 @pytest.mark.parametrize("names", FORMATS_OF, ids="-".join)
 def test_sums_are_those_of_exact_fractions(names: tuple[str, str]) -> None:
     rng = np.random.default_rng(SEED)
-    rows, terms, columns = 5, 96, 4
+    rows, terms, columns = 6, 96, 4  # rows of FP4 are even in both layouts
     a = finite_codes(rng, names[0], (rows, terms))
     b = finite_codes(rng, names[1], (terms, columns))
     scales = [rng.integers(124, 131, (lines, 4)).astype(np.uint8) for lines in (rows, columns)]
@@ -293,6 +293,32 @@ def test_what_upstream_refuses_is_refused(
     }
     with pypto.options(chip=CHIP), pytest.raises(error, match=text):
         pypto.scaled_mm(**given | changes)
+
+
+@pytest.mark.parametrize("shapes", [((2, 63), (63, 4)), ((2, 64), (64, 3))], ids=["k", "n"])
+def test_rows_of_fp4_have_an_even_number_of_elements(
+    shapes: tuple[tuple[int, int], tuple[int, int]],
+) -> None:
+    """Two of them share a byte; of a matrix handed over as its transpose the rows count."""
+    a, b = (ones(*shape, name="E2M1") for shape in shapes)
+    scales = scales_of(2, 1, 2), scales_of(1, shapes[1][1], 2)
+    text = "two elements of 4 bits share a byte"
+    with pypto.options(chip=CHIP):
+        with pytest.raises(pypto.ShapeError, match=text):
+            pypto.scaled_mm(a, b, pypto.DT_FP32, *scales)
+        with pytest.raises(pypto.ShapeError, match=text):
+            pypto.scaled_mm(
+                ones(64, 3, name="E2M1"),
+                ones(64, 4, name="E2M1"),
+                pypto.DT_FP32,
+                scales_of(3, 1, 2),
+                scales_of(1, 4, 2),
+                a_trans=True,
+            )
+        turned = ones(*reversed(shapes[1]), name="E2M1")
+        if shapes[1][0] % 2 == 0:
+            even = pypto.scaled_mm(a, turned, pypto.DT_FP32, *scales, b_trans=True)
+            assert even.numpy().tolist() == [[64.0] * 3] * 2
 
 
 def test_scales_that_hold_too_little_are_refused() -> None:

@@ -76,6 +76,28 @@ def test_the_default_mode_to_hif8_is_that_of_its_casts(src: str) -> None:
     assert found.best.verdict.is_exact
 
 
+@pytest.mark.parametrize(
+    ("dtype", "mode"),
+    [(pypto.DT_HF8, "ROUND"), (pypto.DT_FP8E4M3, "RINT"), (pypto.DT_INT8, "RINT")],
+    ids=str,
+)
+def test_a_question_without_a_mode_is_asked_in_one_of_the_destination(
+    command: Command, dtype: pypto.DataType, mode: str
+) -> None:
+    """To integers it is CAST_RINT, where CAST_NONE is CAST_TRUNC."""
+    named = pypto.CastMode[f"CAST_{mode}"]
+    with pypto.options(chip="Ascend950PR"):
+        found = pypto.routes(pypto.DT_FP16, dtype)
+        steps = [(step.dtype, step.mode) for step in found.best.steps]
+        checked = pypto.check_chain(pypto.DT_FP16, steps)
+    assert (found.mode, checked.route.mode) == (named, named)
+    assert checked.is_exact
+    words = ("route", "--from", "fp16", "--to", dtype.name, "--chip", "Ascend950PR")
+    assert command(*words).out.splitlines()[0] == f"DT_FP16 -> {dtype.name} CAST_{mode}"
+    through = ",".join(f"{step.name}:{mode}" for step, mode in steps)
+    assert f"beside one CAST_{mode}" in command(*words, "--through", through).out
+
+
 def test_a_result_out_of_range_is_nan_in_both_ways_of_e4m3() -> None:
     with pypto.options(chip="Ascend950PR"):
         found = pypto.routes(pypto.DT_FP32, pypto.DT_FP8E4M3)

@@ -113,6 +113,29 @@ def test_the_message_names_interval_cause_and_index() -> None:
     assert (second.cause, second.tile, second.place) == (None, None, "")
 
 
+@pytest.mark.parametrize(
+    ("dtype", "found", "wanted"),
+    [
+        (pypto.DT_HF8, "1.25 = 0x0a", "1.0 = 0x08"),
+        (pypto.DT_FP4_E1M2X2, "1.5 = 0x06", "1.0 = 0x04"),
+        (pypto.DT_FP4_E2M1X2, "2 = 0x04", "1 = 0x02"),
+        (pypto.DT_FP8E5M2, "1.5 = 0x3e", "1 = 0x3c"),
+    ],
+    ids=str,
+)
+def test_the_message_has_numbers_of_formats_that_numpy_lacks(
+    dtype: pypto.DataType, found: str, wanted: str
+) -> None:
+    """The codes are those of the documents' tables."""
+    codes = np.full((1, 64), int(wanted[-2:], 16), np.uint8)
+    bounds = exact("y", codes.view(dtype.number_format.dtype))
+    codes = codes.copy()
+    codes[0, 5] = int(found[-2:], 16)
+    text = message(codes.view(dtype.number_format.dtype), bounds)
+    assert f"actual   {found}" in text
+    assert f"possible {wanted}" in text
+
+
 def test_nan_only_where_nan_may_be() -> None:
     low = np.float32([1, 1, np.nan, 1])
     nan = np.array([False, True, False, True])
