@@ -12,5 +12,4 @@ def scattered(
 ):
     pypto.set_vec_tile_shapes(16, 64)
     marked = pypto.scatter(a, 1, index, 9.0)
-    pypto.scatter_(marked, 1, index, values * 0.5)
-    y[:] = marked * 2.0
+    y[:] = pypto.scatter(marked, 1, index, values * 0.5) * 2.0
