@@ -247,8 +247,8 @@ def _scattered(step: TileStep, inputs: Sequence[_Values]) -> _Values:
     fmt = step.inputs[0].format
     _check_indices(index, source.shape[step.axis])
     written = given[0][tuple(map(slice, index.shape))] if given else _scalar(step, fmt)
-    operands = (Enclosure(values=each) for each in (source, index, written))
-    return scatter(*operands, fmt, axis=step.axis % source.ndim).values
+    target, places, others = (Enclosure(values=each) for each in (source, index, written))
+    return scatter(target, places, others, fmt, axis=step.axis % source.ndim).values
 
 
 def _check_indices(index: _Values, length: int) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 import zipfile
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
