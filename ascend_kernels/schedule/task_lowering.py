@@ -506,6 +506,8 @@ def not_executed(leaf: Leaf, isa: str) -> str:
             return f"{leaf.name} has {each.opcode} with the scalar {each.scalar:g}"
         if row is not None and row.has_scalar and each.scalar is None:
             return f"{leaf.name} has {each.opcode} with a number that the dump's JSON cannot hold"
+        if row is not None and row.work is TileWork.SCATTER and each.function:
+            return f"{leaf.name} has {each.opcode} with {each.function}, which joins elements"
         if row is not None and len(each.numbers) != (row.work in NUMBERED):
             return f"{leaf.name} has {each.opcode} with numbers {each.numbers} of its task"
         if each.opcode == "CAST" and each.inputs and each.outputs:

@@ -407,12 +407,14 @@ def var(
 
     Raises:
         TypeError: another dtype, or dimensions that are no ints.
-        ValueError: a dimension that is not there, or twice.
+        ValueError: a dimension that is not there, or twice, or a correction that is not finite.
     """
     x = check_operand("var", input)
     if not isinstance(dim, int | list | tuple | None):
         raise TypeError(f"var: dim must be an int, several or None, not {dim!r}")
     taken_off = real_number("var", "correction", correction)
+    if not math.isfinite(taken_off):
+        raise ValueError(f"var: correction must be finite, not {taken_off}")
     stays = flag("var", "keepdim", keepdim)
     given = [dim] if isinstance(dim, int) else list(dim or range(x.dim))
     axes = sorted(axis_of("var", each, x.dim) for each in given)

@@ -57,7 +57,7 @@ def synthetic_arrays(
     rng = np.random.default_rng(seed)
     found: list[Array] = []
     has_indices = any(
-        row is not None and row.work in (TileWork.GATHER, TileWork.ONE_HOT)
+        row is not None and row.work in (TileWork.GATHER, TileWork.SCATTER, TileWork.ONE_HOT)
         for leaf in schedule.leaves
         for row in (TILE_OPCODES.get(each.opcode) for each in leaf.operations)
     )

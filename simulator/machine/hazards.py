@@ -17,7 +17,7 @@ from typing import Final
 from simulator.machine.isa import Pipe
 from simulator.machine.memory import Effect, Region, SimulatorFault
 
-_PIPES: Final = (Pipe.MTE2, Pipe.V, Pipe.MTE3)
+_PIPES: Final = (Pipe.MTE2, Pipe.V, Pipe.MTE3, Pipe.S)
 _KEPT: Final = 64
 """Accesses of a pipe that are kept before the settled ones are dropped."""
 Clock = Mapping[Pipe, int]
@@ -38,13 +38,15 @@ class Hazards:
 
     Args:
         name: names an instruction of the core by its index.
+        scalar_accesses: the scalar pipe reads and writes UB too, not only issues.
     """
 
-    def __init__(self, name: Callable[[int], str]) -> None:
+    def __init__(self, name: Callable[[int], str], *, scalar_accesses: bool = False) -> None:
         self._name = name
+        self._accessing = _PIPES if scalar_accesses else _PIPES[:-1]
         nothing: Clock = dict.fromkeys(_PIPES, 0)
         self._issued = dict(nothing)
-        self._known = dict.fromkeys((*_PIPES, Pipe.S), nothing)
+        self._known = dict.fromkeys(_PIPES, nothing)
         self._begun = dict.fromkeys(_PIPES, nothing)
         self._in_flight: dict[Pipe, deque[_Access]] = {pipe: deque() for pipe in _PIPES}
 
@@ -72,6 +74,8 @@ class Hazards:
         whole = replace(early, writes=(*effect.writes, *effect.late_writes))
         known = self._known[pipe]
         for other_pipe in _PIPES:
+            if other_pipe is pipe is Pipe.S:  # one access after another
+                continue
             done = known[other_pipe]
             mine = early if other_pipe is pipe else whole
             for other in reversed(self._in_flight[other_pipe]):
@@ -116,7 +120,7 @@ class Hazards:
     def _forget(self) -> None:
         """Drop accesses that every pipe knows to be done."""
         for pipe, accesses in self._in_flight.items():
-            settled = min(self._known[each][pipe] for each in _PIPES)
+            settled = min(self._known[each][pipe] for each in self._accessing)
             while accesses and accesses[0].number <= settled:
                 accesses.popleft()
 

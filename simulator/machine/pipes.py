@@ -99,6 +99,7 @@ class Scheduler:
         doubt: takes what is no fault then: a flag that may be set again before the wait which lies
             between in the program is over. It is set when that wait is.
         isa: the family of the chip, whose control bits the program may set.
+        scalar_accesses: the scalar pipe reads and writes UB too.
     """
 
     def __init__(
@@ -109,13 +110,14 @@ class Scheduler:
         doubt: Callable[[Fault], object] | None = None,
         *,
         isa: str,
+        scalar_accesses: bool = False,
     ) -> None:
         self._core = core
         self._isa = isa
         self._order = _ORDER[copy_completion]
         self._name = name
         self._doubt = doubt
-        self._hazards = Hazards(name)
+        self._hazards = Hazards(name, scalar_accesses=scalar_accesses)
         self._flags: dict[Flag, tuple[Clock, int]] = {}
         self._waits: dict[Flag, tuple[int, int]] = {}
         self._waits_issued: dict[Flag, int] = {}

@@ -179,7 +179,9 @@ def run_tasks(
                 )
             core = TileCore(number, chip, memory)
             noted = None if doubt is None else partial(_note, doubt, task)
-            scheduler = Scheduler(core, copy_completion, task.where, noted, isa=chip.isa)
+            scheduler = Scheduler(
+                core, copy_completion, task.where, noted, isa=chip.isa, scalar_accesses=True
+            )
             scheduler.run(task.issued())
         except Fault as fault:
             text = f"task {number} ({task.name}), {task.where(fault.index)}: {fault}"

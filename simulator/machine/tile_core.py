@@ -256,7 +256,8 @@ def _whole(tile: TileBox) -> Region:
 
 _ALONG_AXES: Final = (
     *REDUCTIONS,
-    *(TileWork.ACCUMULATE, TileWork.EXPAND, TileWork.GATHER, TileWork.TRANSPOSE),
+    *(TileWork.ACCUMULATE, TileWork.EXPAND, TileWork.GATHER, TileWork.SCATTER),
+    TileWork.TRANSPOSE,
 )
 """Works that go along axes of their first input."""
 
@@ -285,11 +286,12 @@ def _check_axes(step: TileStep) -> None:
         differ = {axis for axis, (one, many) in pairs if one != many}
         if differ - {axes[0] % dims} and 0 not in shape:
             raise SimulatorFault(f"repeats axis {axes[0]} of {tile.shape}, which gives no {shape}")
-    if row.work is TileWork.GATHER:
+    if row.work in (TileWork.GATHER, TileWork.SCATTER):
         index = step.inputs[1].shape
         others = set(range(dims)) - {axes[0] % dims}
         if len(index) != dims or any(index[each] > tile.shape[each] for each in others):
-            raise SimulatorFault(f"gathers {index} elements along axis {axes[0]} of {tile.shape}")
+            does = "gathers" if row.work is TileWork.GATHER else "scatters"
+            raise SimulatorFault(f"{does} {index} elements along axis {axes[0]} of {tile.shape}")
 
 
 def _check_alias(step: TileStep) -> None:

@@ -37,6 +37,7 @@ class TileWork(enum.Enum):
     TRANSPOSE = "two axes are exchanged"
     ACCUMULATE = "the sums or products of all elements up to each along an axis"
     GATHER = "elements along an axis, read by indices"
+    SCATTER = "the elements, and others along an axis where indices name places"
     PATTERN = "elements along the last axis at a fixed pattern, whose number is the scalar"
     ONE_HOT = "1 at the place that each element names along a new last axis, else 0"
     TRIANGLE = "the elements on one side of a diagonal, their products with 0 on the other"
@@ -270,6 +271,10 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
             inside=(_WITHIN, "vmul", "vadds")),
     TileOpcode(name="GATHER_ELEMENT", work=TileWork.GATHER, inputs=2, has_scratch=True,
             inside=(_UNIT_S, "vmuls", "vgather")),
+    TileOpcode(name="SCATTER_ELEMENT", work=TileWork.SCATTER, pipe=Pipe.S, inputs=2,
+            has_scalar=True, in_place=True, inside=(_UNIT_S,)),
+    TileOpcode(name="SCATTER", work=TileWork.SCATTER, pipe=Pipe.S, inputs=3, has_scratch=True,
+            in_place=True, inside=(_UNIT_S,)),
     _reduce(name="ROWSUM_SINGLE", function="sum", inside=("vector_dup", "vadd", "vcgadd", "vcadd")),
     _reduce(name="ROWMAX_SINGLE", function="amax",
             inside=("vector_dup", "vmax", "vcgmax", "vcmax")),
@@ -292,13 +297,11 @@ PAIRED: Final[Mapping[str, str]] = MappingProxyType(
 )
 """By a reduction, the opcode that joins two of its tiles."""
 _SORTED: Final = "sorted pairs of value and index, whose layout is not modelled"
-_SCALAR: Final = "work of the scalar unit, whose accesses to UB are not modelled"
 _BY_GM: Final = "elements of GM by indices that are data"
 NO_ROW: Final[Mapping[str, str]] = MappingProxyType(
     {
         **dict.fromkeys(("BITSORT", "MRGSORT", "TILEDMRGSORT", "EXTRACT"), _SORTED),
         **dict.fromkeys(("GATHER", "GATHER_IN_UB", "INDEX_OUTCAST", "INDEX_PUT"), _BY_GM),
-        **dict.fromkeys(("SCATTER", "SCATTER_ELEMENT"), _SCALAR),
         **dict.fromkeys(("A_MUL_B", "GATHER_IN_L1"), "the cube's memories, which are not modelled"),
         "POWS": "a number that chooses among several functions",
         "REMRS": "a number before its tile, which the dump puts behind it",

@@ -23,7 +23,7 @@ from simulator.arithmetic.indexed.by_place import (
     pattern,
     spaced,
 )
-from simulator.arithmetic.indexed.gather_scatter import gather
+from simulator.arithmetic.indexed.gather_scatter import gather, scatter
 from simulator.arithmetic.indexed.running_sums import prefix_scan
 from simulator.machine.isa import Pipe
 from simulator.machine.memory import Bytes, Region, SimulatorFault, UbRange
@@ -205,6 +205,8 @@ def step_values(step: TileStep, inputs: Sequence[_Values], family: str = A2_A3) 
             ).values
         case TileWork.GATHER:
             return _gathered(inputs, step.inputs[0].format, step.axis)
+        case TileWork.SCATTER:
+            return _scattered(step, inputs)
         case TileWork.PATTERN:
             return inputs[0][..., _pattern(step)]
         case TileWork.ONE_HOT:
@@ -232,15 +234,28 @@ def _padded(values: _Values, number: _Values, shape: tuple[int, ...]) -> _Values
 def _gathered(inputs: Sequence[_Values], fmt: Format, axis: int) -> _Values:
     """Elements read by indices, which must lie inside the tile."""
     source, index = inputs
-    length = source.shape[axis]
+    _check_indices(index, source.shape[axis])
     beside = [slice(extent) for extent in index.shape]  # the other axes may be shorter
     beside[axis] = slice(None)
     source = source[tuple(beside)]
+    return gather(Enclosure(values=source), Enclosure(values=index), fmt, axis=axis).values
+
+
+def _scattered(step: TileStep, inputs: Sequence[_Values]) -> _Values:
+    """A tile with other elements where the indices say; of equal indices the last one's stays."""
+    source, index, *given = inputs
+    fmt = step.inputs[0].format
+    _check_indices(index, source.shape[step.axis])
+    written = given[0][tuple(map(slice, index.shape))] if given else _scalar(step, fmt)
+    target, places, others = (Enclosure(values=each) for each in (source, index, written))
+    return scatter(target, places, others, fmt, axis=step.axis % source.ndim).values
+
+
+def _check_indices(index: _Values, length: int) -> None:
     if index.size and not 0 <= index.min() <= index.max() < length:
         raise SimulatorFault(
             f"has indices {index.min()} to {index.max()} along an axis of {length} elements"
         )
-    return gather(Enclosure(values=source), Enclosure(values=index), fmt, axis=axis).values
 
 
 def _pattern(step: TileStep) -> slice:

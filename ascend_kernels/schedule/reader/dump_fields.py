@@ -69,6 +69,7 @@ LEAF: Final[Mapping[str, Any]] = {
                 "op_attr_axis?": int,
                 "op_attr_shape?": [int],
                 "op_attr_mode?": int,
+                "op_attr_scatter_mode?": int,
                 "op_attr_satmode?": int,
                 "op_attr_cmp_operation?": int,
                 "op_attr_input_combine_axis?": [bool],

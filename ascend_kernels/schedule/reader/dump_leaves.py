@@ -172,6 +172,8 @@ class LeafReader:
             function = _COMPARISONS[attributes["op_attr_cmp_operation"]]
         elif "is_upper" in attributes:
             function = TRIANGLES[not attributes["is_upper"]]
+        elif attributes.get("op_attr_scatter_mode"):
+            function = f"scatter mode {attributes['op_attr_scatter_mode']}"
         axis = next((attributes[each] for each in _AXES if each in attributes), -1)
         return TileOperation(
             opcode=opcode,

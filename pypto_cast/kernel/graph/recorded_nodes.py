@@ -356,6 +356,22 @@ class RecordedNodes:
         axis = dim % len(input.shape)
         self._add(call, "gather", ROWS["gather"].opcodes["TT"], [input, index], axis=axis)
 
+    def _scatter(
+        self, call: Call, input: Tensor, dim: int, index: Tensor, src: object, *, reduce: Any = None
+    ) -> None:
+        if reduce is not None:
+            raise PlanError(f"scatter {call.place}: reduce={reduce!r} is not planned")
+        axis = dim % len(input.shape)
+        if isinstance(src, Tensor):
+            opcode = ROWS["scatter"].opcodes["TTT"]
+            self._add(call, "scatter", opcode, [input, index, src], axis=axis)
+            return
+        value = src.value if is_element(src) else src
+        if not isinstance(value, (int, float)):
+            raise PlanError(f"scatter {call.place}: a number read from data is not planned")
+        opcode = ROWS["scatter"].opcodes["TT"]
+        self._add(call, "scatter", opcode, [input, index], axis=axis, scalar=float(value))
+
     def _pad(self, call: Call, x: Tensor, *given: object, **named: object) -> None:
         name = call.operation.__name__
         asked = inspect.signature(call.operation).bind(x, *given, **named)

@@ -196,6 +196,7 @@ class _Reader(RecordedNodes):
             "cumsum": self._accumulate,
             "cumprod": self._accumulate,
             "gather": self._gather,
+            "scatter": self._scatter,
             "pad": self._pad,
             "fillpad": self._pad,
             "view": self._view,

@@ -33,7 +33,7 @@ from pypto_cast.operations.scalar_operands import converted, flag
 from pypto_cast.options.context import current
 from pypto_cast.recording import recording
 from pypto_cast.recording.buffers import slices
-from pypto_cast.recording.recording import trust
+from pypto_cast.recording.recording import replayable_operation, trust
 from pypto_cast.tensors import indexing
 from pypto_cast.tensors.operators import ElementLike
 from pypto_cast.tensors.tensor import Tensor
@@ -152,7 +152,7 @@ def scatter_(
     Raises:
         TypeError: an input that the kernel does not write, or no kernel.
     """
-    found = scatter(input, dim, index, src, reduce=reduce)
+    found = replayable_operation(scatter)(input, dim, index, src, reduce=reduce)
     input.move(found)
     return input
 

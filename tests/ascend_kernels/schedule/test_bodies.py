@@ -356,6 +356,16 @@ def test_indices_may_be_fewer_than_the_tile_has_elements_beside_their_axis(tmp_p
         np.testing.assert_array_equal(got, tile[rows, np.arange(rows.shape[1])])
 
 
+def test_a_scatter_that_joins_elements_is_not_executed(tmp_path: Path) -> None:
+    dump = unpacked("scattered", tmp_path)
+    assert not pypto.read_schedule(dump).not_executed
+    mode = '"op_attr_scatter_mode": 0'
+    for path in dump.rglob("*.json"):
+        path.write_text(path.read_text().replace(mode, mode.replace("0", "2")))
+    (why, *_) = pypto.read_schedule(dump).not_executed
+    assert why.endswith("has SCATTER_ELEMENT with scatter mode 2, which joins elements")
+
+
 def test_an_argument_that_another_body_reshaped_is_read(tmp_path: Path) -> None:
     schedule = pypto.read_schedule(unpacked("loop_reshaped", tmp_path))
     found = {each.name: (each.is_read, each.is_written) for each in schedule.parameters}

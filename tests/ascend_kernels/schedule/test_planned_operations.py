@@ -131,6 +131,23 @@ def test_a_refusal_says_the_opcode_and_the_reason(name: str, reason: str, tmp_pa
     assert any(each.startswith(reason) for each in found), found
 
 
+@pytest.mark.parametrize("page", ["operations.md", "operations.zh.md"])
+def test_the_page_of_operations_lists_those_without_a_plan(page: str) -> None:
+    text = (Path(__file__).parents[3] / "docs" / page).read_text(encoding="utf-8")
+    (section,) = re.findall(
+        r"### (?:Operations without a plan|不能规划的操作)\n(.*?)\n## ", text, re.DOTALL
+    )
+    firsts = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
+    named = [each for first in firsts for each in re.findall(r"`([\w.]+)`", first)]
+    ends = [WORDS[each] for each in (Verdict.EQUAL, Verdict.DIFFERS, Verdict.PLANNED)]
+    refused = [
+        name
+        for name, row in ROWS.items()
+        if row[WORDS[Verdict.REFUSED]] and not any(row[each] for each in ends)
+    ]
+    assert sorted(named) == sorted(refused)
+
+
 def test_the_command_ends_with_0_and_has_a_row_of_each(capsys: pytest.CaptureFixture[str]) -> None:
     assert planned_operations.main(["tril", "topk", "--processes", "1"]) == 0
     printed = capsys.readouterr().out

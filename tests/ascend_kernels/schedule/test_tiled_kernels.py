@@ -6,6 +6,7 @@ import json
 import re
 import zipfile
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +31,10 @@ LOOPS = {name for name in NAMES if name.startswith("loop_")} | {"offset_data", "
 PLANNED = tuple(name for name in NAMES if name not in REFUSED and name not in LOOPS)
 OTHERWISE_NUMBERED = (
     *("cube_root", "logarithm", "reshaped", "rmsnorm_int8_two_tiles", "softmax_ragged", "weighed"),
+    "scattered",
 )
-"""Upstream makes tensors for log that nothing uses, and takes reshapes of tiles, and temporaries,
-in the order of hash tables, which shows where there are several."""
+"""Upstream makes tensors for log and scatters that nothing uses, and takes reshapes of tiles, and
+temporaries, in the order of hash tables, which shows where there are several."""
 COPIES = ("COPY_IN", "COPY_OUT")
 AXES = ("op_attr_AXIS", "op_attr_EXPANDDIM", "op_attr_axis")
 MODES = (None, "RINT", "ROUND", "FLOOR", "CEIL", "TRUNC", "ODD")
@@ -282,6 +284,39 @@ def test_what_is_not_planned_is_refused_with_operation_and_line() -> None:
     ):
         with pytest.raises(PlanError, match=message):
             planned(kernel, [64, 64], [64, 64])
+
+
+def test_a_scatter_that_upstream_does_otherwise_is_refused() -> None:
+    def scattering(marked: Callable[[pypto.Tensor, pypto.Tensor], pypto.Tensor]) -> Kernel:
+        @pypto.frontend.jit
+        def scattered(
+            x: Matrix,
+            index: pypto.Tensor([pypto.DYNAMIC, pypto.DYNAMIC], pypto.DT_INT32),
+            y: Matrix,
+        ) -> None:
+            pypto.set_vec_tile_shapes(64, 64)
+            y[:] = marked(pypto.exp(x), index) * 2.0
+
+        return scattered
+
+    def twice_read(x: pypto.Tensor, at: pypto.Tensor) -> pypto.Tensor:
+        return pypto.scatter(x, 1, at, 2.0) + x
+
+    def joined(x: pypto.Tensor, at: pypto.Tensor) -> pypto.Tensor:
+        return pypto.scatter(x, 1, at, 2.0, reduce="add")
+
+    def marked(x: pypto.Tensor, at: pypto.Tensor) -> pypto.Tensor:
+        return pypto.scatter(x, 1, at, 2.0)
+
+    for kernel, rows, message in (
+        (twice_read, 64, r"SCATTER_ELEMENT \(.*\): upstream writes over its first operand"),
+        (joined, 64, "scatter at .*: reduce='add' is not planned"),
+        (marked, 8, r"SCATTER_ELEMENT at .*: indices \[8, 16\] that leave elements of \[64, 64\]"),
+    ):
+        given = [pypto.tensor([64, 64], pypto.DT_FP32) for _ in range(2)]
+        given.insert(1, pypto.tensor([rows, 16], pypto.DT_INT32))
+        with pytest.raises(PlanError, match=message):
+            scattering(kernel).schedule(*given)
 
 
 def test_an_operation_replaces_all_its_parts_and_nothing_before() -> None:

@@ -8,6 +8,7 @@ payload too.
 from __future__ import annotations
 
 import ast
+import math
 import re
 import warnings
 from collections.abc import Callable
@@ -227,6 +228,8 @@ ARGUMENTS: dict[str, Bad] = {
         lambda out: pypto.scatter(out, 0, _t(INT32, [0, 0, 1]), 1.0, reduce=["add"]),
     ),
     "correction as text": (TypeError, lambda out: pypto.var(out, 1, "1")),
+    "correction that is NaN": (ValueError, lambda out: pypto.var(out, 1, math.nan)),
+    "infinite correction": (ValueError, lambda out: pypto.var(out, 1, math.inf)),
     "dimensions of var that stay": (TypeError, lambda out: pypto.var(out, 1, 1, "no")),
     "epsilon as text": (TypeError, lambda out: pypto.rms_norm(out, None, "1e-6")),
     "accumulate": (

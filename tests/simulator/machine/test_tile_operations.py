@@ -362,4 +362,72 @@ def test_the_table_names_functions_that_there_are() -> None:
     for row in TILE_OPCODES.values():
         has_function = row.function in named
         assert has_function is (row.work in computed), row
-        assert row.pipe in (Pipe.V, Pipe.MTE2, Pipe.MTE3)
+        assert row.pipe in (Pipe.V, Pipe.MTE2, Pipe.MTE3, Pipe.S)
+        assert (row.pipe is Pipe.S) is (row.work is TileWork.SCATTER), row
+
+
+TO_SCALAR, FROM_SCALAR = flags(HardEvent.V_S), flags(HardEvent.S_V)
+INDICES = replace(ub(B), format=INT32)
+PLACES = step("VEC_DUP", INDICES, scalar=3)
+MARK = replace(step("SCATTER_ELEMENT", ub(A), ub(A), INDICES, scalar=7), axis=1)
+DOUBLED = step("MULS", ub(C), ub(A), scalar=2)
+
+
+def scattering(*program: TileInstruction) -> TileTask:
+    """A task that marks the element at 3 of each row and doubles all."""
+    return task((COPY, PLACES, *program), buffers=((A, 0, 9), (B, 1, 9), (C, 2, 9)))
+
+
+def test_the_scalar_unit_writes_elements_where_indices_say() -> None:
+    at_once = (*flags(HardEvent.MTE2_S), *TO_SCALAR, MARK, *FROM_SCALAR, DOUBLED, *LEAVES, STORE)
+    found = run(scattering(*at_once))[:ROWS]
+    others = [k for k in range(COLUMNS) if k != 3]
+    np.testing.assert_array_equal(found[:, 3], np.full(ROWS, 14, np.float32))
+    doubled = 2 * np.arange(ROWS * COLUMNS, dtype=np.float32).reshape(ROWS, COLUMNS)
+    np.testing.assert_array_equal(found[:, others], doubled[:, others])
+
+
+@pytest.mark.parametrize(
+    ("before", "behind", "says"),
+    [
+        (TO_SCALAR, FROM_SCALAR, r"reads ub\+0\.\.256, whose byte 0 was never written"),
+        (flags(HardEvent.MTE2_S), FROM_SCALAR, "no flag or barrier puts V before S"),
+        ((*flags(HardEvent.MTE2_S), *TO_SCALAR), ARRIVED[:0], "no flag or barrier puts S before V"),
+    ],
+)
+def test_the_scalar_unit_races_with_a_pipe_that_no_flag_orders(
+    before: Sequence[TileInstruction], behind: Sequence[TileInstruction], says: str
+) -> None:
+    with pytest.raises(SimulatorFault, match=says):
+        run(scattering(*before, MARK, *behind, DOUBLED, *LEAVES, STORE))
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        (replace(MARK, axis=2), r"names \[2\] as axes"),
+        (replace(MARK, axis=0), "has indices 3 to 3 along an axis of 2 elements"),
+        (
+            replace(MARK, inputs=(ub(A), replace(INDICES, shape=(2, COLUMNS))), axis=1),
+            None,
+        ),
+        (
+            replace(
+                MARK,
+                inputs=(replace(ub(A), shape=(2, COLUMNS)), INDICES),
+                outputs=(replace(ub(A), shape=(2, COLUMNS)),),
+            ),
+            r"scatters \(4, 16\) elements along axis 1 of \(2, 16\)",
+        ),
+    ],
+)
+def test_indices_of_a_scatter_lie_inside_its_tile(changed: TileStep, says: str | None) -> None:
+    if changed.axis == 0:  # of two rows alone
+        narrow = replace(ub(A), shape=(2, COLUMNS))
+        changed = replace(changed, inputs=(narrow, INDICES), outputs=(narrow,))
+    program = (*flags(HardEvent.MTE2_S), *TO_SCALAR, changed, *FROM_SCALAR, DOUBLED, *LEAVES, STORE)
+    if says is None:
+        assert (run(scattering(*program))[:ROWS, 3] == 14).sum() == 2
+        return
+    with pytest.raises(SimulatorFault, match=says):
+        run(scattering(*program))

@@ -13,7 +13,8 @@ from typing import Final
 
 from ascend_kernels.schedule.parts import TileOperand, TileOperation
 from ascend_kernels.schedule.planner.leaves.leaf_graph import LeafGraph
-from simulator.machine.tile_opcodes import TILE_OPCODES
+from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError
+from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
 
 _TABLE_SIZES: Final = (13, 29, 59, 127, 257, 541, 1109, 2357, 5087, 10273)
 """The sizes through which a hash table of libstdc++ grows."""
@@ -26,8 +27,11 @@ def with_shared_buffers(graph: LeafGraph) -> LeafGraph:
     (merge_src_dst_buffer.cpp:223 to 287). A tensor that is assembled into its own buffer keeps it.
     A reshaped one is in that of its operand from the start, so it counts as one with two readers.
 
+    A scatter is in that of its first input, whoever reads it (:224).
+
     Raises:
         ValueError: an opcode has no row, so nothing is known of it.
+        PlanError: another operation reads the tensor that a scatter writes over.
     """
     graph = _with_reshapes_in_place(graph)
     sizes: dict[int, int] = {}
@@ -46,6 +50,11 @@ def with_shared_buffers(graph: LeafGraph) -> LeafGraph:
     for operation in graph.operations:
         inputs = tuple(_in_buffer(each, merged) for each in operation.inputs)
         result = operation.outputs[0]
+        if _scatters(operation) and len(readers.get(inputs[0].buffer or 0, ())) > 1:
+            raise PlanError(
+                f"{operation.opcode}{operation.at}: upstream writes over its first operand, which "
+                "another operation reads too; scatter into a copy of its own, as x * 1.0"
+            )
         if _row_allows(operation) and result.buffer is not None and result.buffer not in merged:
             own = result.buffer
             for each in inputs:
@@ -157,6 +166,11 @@ def _in_buffer(operand: TileOperand, merged: dict[int, int]) -> TileOperand:
     if buffer not in merged:
         return operand
     return replace(operand, buffer=merged[buffer])
+
+
+def _scatters(operation: TileOperation) -> bool:
+    row = TILE_OPCODES.get(operation.opcode)
+    return row is not None and row.work is TileWork.SCATTER
 
 
 def _row_allows(operation: TileOperation) -> bool:

@@ -183,6 +183,8 @@ class _Events:
         for source in self._places[index].waits:
             pair = self._places[source].pipe, pipe
             event = self._taken[source, index]
+            if pair == ("S", "S"):  # the scalar unit needs none (insert_sync.cpp:1122)
+                continue
             if pair[0] == pipe:
                 sync = _sync("BAR.V", pair, event)
             else:

@@ -82,7 +82,7 @@ def inferred(
             result = tuple(map(clamped, inputs[0], node.attributes.offset, held.shape))
         elif node.opcode in ("ASSEMBLE", "RESHAPE") or work is TileWork.PAD:
             result = held.extents
-        elif work is TileWork.WEIGH:
+        elif work in (TileWork.WEIGH, TileWork.SCATTER):
             result = inputs[0]
         elif work in (TileWork.PATTERN, TileWork.ONE_HOT):
             result = held.shape

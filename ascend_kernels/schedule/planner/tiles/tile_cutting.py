@@ -132,6 +132,8 @@ class _Cutter:
                 self._accumulate()
             case TileWork.GATHER:
                 self._gather()
+            case TileWork.SCATTER:
+                self._scatter()
             case TileWork.PAD:
                 self._pad()
             case TileWork.WEIGH:
@@ -264,6 +266,26 @@ class _Cutter:
             scratch = self._tensor(self._raw(TileTensor(format=fmt, shape=(elems,))))
             boxes = [read, (index, offset, extent)]
             self._operate(node.opcode, boxes, [result, scratch], node.attributes)
+
+    def _scatter(self) -> None:
+        """All of the axis, and the indices of each tile (vector/indexing.cpp:528, :678)."""
+        node = self._node
+        (source, index, *given), (target,) = node.inputs, node.outputs
+        axis = node.attributes.axis
+        whole, places = (self._regions[each].tensor.shape for each in (source, index))
+        if _at(places, axis, whole[axis]) != whole:
+            raise PlanError(
+                f"{node.place}: indices {list(places)} that leave elements of {list(whole)} out "
+                f"along another axis than {axis} are not planned; upstream writes no tile of those"
+            )
+        for offset, extent in self._tiles(whole):
+            size = _at(extent, axis, places[axis])
+            boxes = [(source, offset, extent), *((each, offset, size) for each in (index, *given))]
+            outputs = [self._written(target, offset, extent)]
+            if given:
+                fmt = self._regions[index].tensor.format
+                outputs.append(self._tensor(self._raw(TileTensor(format=fmt, shape=size[-1:]))))
+            self._operate(node.opcode, boxes, outputs, node.attributes)
 
     def _numbered(self) -> None:
         """Tiles with a number each: rows before it less columns (vector/math.cpp:803), or elements
