@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import Final
 
 from docs.generators.markdown_text import table
-from pypto_cast.device.cases import NIBBLES, ROUTES, SHAPE_FACTS
-from pypto_cast.device.core_state_check import COPY_TAIL
+from pypto_cast.device.cases import NIBBLE_FACTS, ROUTES, SATMODE, SHAPE_FACTS
+from pypto_cast.device.core_state_check import COPY_TAIL, CTRL_ENTRY, CTRL_LEFT, INT_SUMS
 from pypto_cast.device.cycles_check import CYCLE_FACTS, LOOP_PASS
 from pypto_cast.device.device_model import (
     AUTOCAST,
@@ -42,15 +42,14 @@ class Settled:
 
 SETTLED: Final = (
     Settled(
-        facts=("NaN pattern", "NaN to integers", "infinities"),
+        facts=(*("NaN pattern", "NaN to integers", "NaN where results saturate", "infinities"),),
         english="NaN payloads",
         chinese="NaN 的编码",
     ),
     Settled(
         facts=(
             *("overflow to nearest", "overflow under directed rounding", "overflow of CAST_ODD"),
-            *("overflow with CTRL[48] = 0", "CTRL at kernel entry"),
-            "CTRL after a kernel that left it changed",
+            *("overflow with CTRL[48] = 0", CTRL_ENTRY, CTRL_LEFT),
         ),
         english="overflow under directed rounding",
         chinese="定向舍入下的溢出",
@@ -76,7 +75,16 @@ SETTLED: Final = (
         english="a possible second rounding",
         chinese="是否舍入两次",
     ),
-    Settled(facts=(NIBBLES,), english="the order of INT4 nibbles", chinese="两个 INT4 的顺序"),
+    Settled(
+        facts=tuple(NIBBLE_FACTS.values()),
+        english="the order of INT4 and FP4 nibbles",
+        chinese="两个 INT4 或 FP4 的顺序",
+    ),
+    Settled(
+        facts=("NaN with CTRL[50] = 1", INT_SUMS, SATMODE),
+        english="the control bits of the 950",
+        chinese="950 的控制位",
+    ),
     Settled(
         facts=(*OPERATION_FACTS, SPECIALS, SUM_ORDER, AUTOCAST),
         english="the rounding of arithmetic",

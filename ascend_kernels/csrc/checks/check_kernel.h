@@ -1,8 +1,8 @@
 // Kernels that ask a device what it does: single instructions of arithmetic, the control register
 // at kernel entry, and the system clock around other instructions.
 //
-// The host decides (CheckTilingData, ascend_kernels/checks). They compile as AscendC for dav-2201
-// and, against ../twin/kernel_operator.h, as plain C++17.
+// The host decides (CheckTilingData, ascend_kernels/checks). They compile as AscendC and,
+// against ../twin/kernel_operator.h, as plain C++17.
 #ifndef PYPTO_CHECK_KERNEL_H
 #define PYPTO_CHECK_KERNEL_H
 
@@ -51,6 +51,23 @@ PYPTO_CHECK_UNARY(VExp, Exp)
 PYPTO_CHECK_UNARY(VLn, Ln)
 PYPTO_CHECK_UNARY(VRsqrt, Rsqrt)
 #undef PYPTO_CHECK_UNARY
+
+// Sums of integers with CTRL[53] as `clamps` says; only the 950 has the bit, and no cast needs it.
+constexpr uint32_t kCtrlInt = 53;
+template <bool clamps>
+struct IntegerAdd {
+    static constexpr uint32_t operands = 2;
+    template <class T>
+    static __aicore__ inline uint32_t Run(const AscendC::LocalTensor<T>& y,
+                                          const AscendC::LocalTensor<T>& x, uint32_t count) {
+        const bool found = get_ctrl() >> kCtrlInt & 1;
+        pypto_cast::SetControlBit<kCtrlInt>(clamps);
+        AscendC::Add(y, x, x[count], static_cast<int32_t>(count));
+        AscendC::PipeBarrier<PIPE_V>();
+        pypto_cast::SetControlBit<kCtrlInt>(found);
+        return count;
+    }
+};
 
 // A sum for each 256 B.
 struct VCadd {
@@ -235,7 +252,7 @@ __aicore__ inline void Answer(GM_ADDR y, const AscendC::LocalTensor<uint32_t>& u
     AscendC::PipeBarrier<PIPE_ALL>();
 }
 
-// CTRL as a kernel finds it. With `sets` two of its bits are left as the host says.
+// CTRL as a kernel finds it. With `sets` the bits that the family has are left as the host says.
 template <bool sets>
 struct Control {
     static __aicore__ inline void Run(GM_ADDR /*x*/, GM_ADDR y, const CheckTilingData& tiling) {
@@ -247,6 +264,11 @@ struct Control {
         if constexpr (sets) {
             pypto_cast::SetControlBit<pypto_cast::kCtrlFloat>(tiling.ctrl_float != 0);
             pypto_cast::SetControlBit<pypto_cast::kCtrlCast>(tiling.ctrl_cast != 0);
+#if PYPTO_CAST_ARCH == 3510
+            pypto_cast::SetControlBit<pypto_cast::kCtrlNan>(tiling.ctrl_nan != 0);
+            pypto_cast::SetControlBit<kCtrlInt>(tiling.ctrl_int != 0);
+            pypto_cast::SetControlBit<pypto_cast::kCtrlGlobal>(tiling.ctrl_global != 0);
+#endif
         }
     }
 };

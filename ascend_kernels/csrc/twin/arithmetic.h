@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -56,6 +57,35 @@ PYPTO_TWIN_BINARY(Sub, a - b)
 PYPTO_TWIN_BINARY(Mul, a * b)
 PYPTO_TWIN_BINARY(Div, a / b)
 #undef PYPTO_TWIN_BINARY
+
+// Sums of integers by CTRL[53]: 0 keeps the low bits, 1 gives the nearest number that there is.
+template <class T>
+void integer_sums(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
+                  int32_t count) {
+    using namespace pypto_twin;
+    require(count >= 0, "a negative count: ", count);
+    const uint64_t size_bytes = sizeof(T) * static_cast<uint64_t>(count);
+    auto* to = reinterpret_cast<T*>(dst.claim(size_bytes));
+    const auto* a = reinterpret_cast<const T*>(src0.claim(size_bytes));
+    const auto* b = reinterpret_cast<const T*>(src1.claim(size_bytes));
+    vector_core().record(Op::UB_WORK, dst.offset(), size_bytes, src0.offset(), size_bytes,
+                         src1.offset(), size_bytes);
+    const bool clamps = vector_core().has(53);
+    for (int32_t i = 0; i < count; ++i) {
+        const int64_t sum = int64_t{a[i]} + b[i];
+        const int64_t nearest = std::clamp<int64_t>(sum, std::numeric_limits<T>::min(),
+                                                    std::numeric_limits<T>::max());
+        to[i] = static_cast<T>(clamps ? nearest : sum);
+    }
+}
+#define PYPTO_TWIN_INTEGER(T)                                                             \
+    inline void Add(const LocalTensor<T>& dst, const LocalTensor<T>& src0,                \
+                    const LocalTensor<T>& src1, int32_t count) {                          \
+        integer_sums(dst, src0, src1, count);                                             \
+    }
+PYPTO_TWIN_INTEGER(int16_t)
+PYPTO_TWIN_INTEGER(int32_t)
+#undef PYPTO_TWIN_INTEGER
 
 #define PYPTO_TWIN_UNARY(name, expression)                                       \
     template <class T>                                                           \

@@ -15,7 +15,8 @@ from tiling.cost import DEFAULT_COST_SET, CostParameters
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Compute = Callable[..., Any]
-FP = {"fp32": np.float32, "fp16": np.float16}
+FP = {"fp32": np.float32, "fp16": np.float16, "int16": np.int16, "int32": np.int32}
+CTRL = {"float": 48, "nan": 50, "int": 53, "cast": 59, "global": 60}
 
 
 def tree(terms: Any) -> Any:
@@ -61,6 +62,12 @@ def exponential(a: Any) -> Any:
     return np.exp(a.astype(np.float64)).astype(a.dtype)
 
 
+def clamped(a: Any, b: Any) -> Any:
+    """Sums of integers, the nearest that there is."""
+    ends = np.iinfo(a.dtype)
+    return np.clip(a.astype(np.int64) + b, ends.min, ends.max).astype(a.dtype)
+
+
 INSTRUCTIONS: dict[str, Compute] = {
     "vadd": lambda a, b: a + b,
     "vsub": lambda a, b: a - b,
@@ -71,6 +78,8 @@ INSTRUCTIONS: dict[str, Compute] = {
     "vln": lambda a: np.log(a.astype(np.float64)).astype(a.dtype),
     "vrsqrt": lambda a: (1 / np.sqrt(a.astype(np.float64))).astype(a.dtype),
     "vcadd": tree,
+    "int_sum_kept": lambda a, b: a + b,
+    "int_sum_clamped": clamped,
 }
 for each in ("vadd", "vmul", "vexp", "vrsqrt"):
 
@@ -147,8 +156,8 @@ class StandIn:
         if program.kernel.startswith("ctrl_"):
             found = self.ctrl
             if program.kernel == "ctrl_set" and not self.forgets:
-                bits = {48: program.tiling["ctrl_float"], 59: program.tiling["ctrl_cast"]}
-                self.ctrl = sum(value << bit for bit, value in bits.items())
+                left = program.tiling
+                self.ctrl = sum(left.get(f"ctrl_{name}", 0) << bit for name, bit in CTRL.items())
             return self._numbers(program, found)
         if program.kernel == "copy_tail":
             return self._after_tail(program)
