@@ -104,7 +104,7 @@ def _table(family: str) -> dict[str, str]:
     found |= {f"clock_{name.lower()}": f"Clock<{name}>" for name in ("Nothing", "Barrier", "Flag")}
     found |= {"clock_read": "Clock<Copy<true>>", "clock_write": "Clock<Copy<false>, true>"}
     found |= {"clock_read_gm": "Clock<Sweep<true>>", "clock_write_gm": "Clock<Sweep<false>, true>"}
-    found["clock_pass"] = "Clock<Pass, true>"
+    found |= {"clock_pass": "Clock<Pass, true>", "clock_task": "Clock<Task, true>"}
     for rule in MATRIX[family].values():
         mode = rule.default if rule.instruction_modes != (None,) else None
         for apart in (False, True):

@@ -396,6 +396,16 @@ struct Pass {
     }
 };
 
+// The same as a task of its own: nothing of the next one begins before all of it has ended.
+struct Task {
+    static __aicore__ inline void Run(GM_ADDR from, GM_ADDR to,
+                                      const AscendC::LocalTensor<uint8_t>& ub,
+                                      const CheckTilingData& tiling) {
+        Pass::Run(from, to, ub, tiling);
+        AscendC::PipeBarrier<PIPE_ALL>();
+    }
+};
+
 // A Cast of the elements of so many repeats, from one half of UB to the other. With a barrier
 // before each, every one starts a stream.
 template <class Src, class Dst, AscendC::RoundMode mode, bool apart>

@@ -64,6 +64,7 @@ from pypto_cast.device.cycles_check import (
     GM_RATE,
     LOOP_PASS,
     SYNCHRONIZATION,
+    TASK,
     check_cycles,
 )
 from pypto_cast.device.cycles_check import CASTS as CAST_CYCLES
@@ -418,6 +419,12 @@ def mocks() -> tuple[Mock, ...]:
             outcome="named",
             check=lambda: StandIn(slower={"clock_pass": 1.4}),
             facts={LOOP_PASS},
+        ),
+        Mock(
+            name="slow tasks",
+            outcome="named",
+            check=lambda: StandIn(slower={"clock_task": 1.4}),
+            facts={TASK},
         ),
         Mock(name="restless clock of copies", outcome="named", check=_restless),
         Mock(name="hangs", outcome="named", lost=_hangs),
