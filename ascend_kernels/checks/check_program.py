@@ -105,6 +105,7 @@ def _table(family: str) -> dict[str, str]:
     found |= {"clock_read": "Clock<Copy<true>>", "clock_write": "Clock<Copy<false>, true>"}
     found |= {"clock_read_gm": "Clock<Sweep<true>>", "clock_write_gm": "Clock<Sweep<false>, true>"}
     found |= {"clock_pass": "Clock<Pass, true>", "clock_task": "Clock<Task, true>"}
+    found["clock_slots"] = "Clock<Slots, true>"
     for rule in MATRIX[family].values():
         mode = rule.default if rule.instruction_modes != (None,) else None
         for apart in (False, True):

@@ -13,7 +13,7 @@ from typing import Final
 from docs.generators.markdown_text import table
 from pypto_cast.device.cases import NIBBLE_FACTS, ROUTES, SATMODE, SHAPE_FACTS
 from pypto_cast.device.core_state_check import COPY_TAIL, CTRL_ENTRY, CTRL_LEFT, INT_SUMS
-from pypto_cast.device.cycles_check import CYCLE_FACTS, LOOP_PASS, TASK
+from pypto_cast.device.cycles_check import CYCLE_FACTS, LOOP_PASS, SLOTS, TASK
 from pypto_cast.device.device_model import (
     AUTOCAST,
     MERGE_ORDER,
@@ -101,11 +101,11 @@ SETTLED: Final = (
         chinese="结果是否随 TileShape 变化",
     ),
     Settled(
-        facts=tuple(name for name in CYCLE_FACTS if name not in (LOOP_PASS, TASK)),
+        facts=tuple(name for name in CYCLE_FACTS if name not in (LOOP_PASS, SLOTS, TASK)),
         english="figures of the chips",
         chinese="芯片参数",
     ),
-    Settled(facts=(LOOP_PASS, TASK), english="cycles of tasks", chinese="任务的周期数"),
+    Settled(facts=(LOOP_PASS, SLOTS, TASK), english="cycles of tasks", chinese="任务的周期数"),
 )
 """Each fact of a device check once."""
 

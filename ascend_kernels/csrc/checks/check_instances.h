@@ -67,6 +67,7 @@ static_assert(sizeof(CheckTilingData) == 52);
     X(clock_write_gm, Clock<Sweep<false>, true>) \
     X(clock_pass, Clock<Pass, true>) \
     X(clock_task, Clock<Task, true>) \
+    X(clock_slots, Clock<Slots, true>) \
     X(clock_fp32_fp16, Clock<CastOf<float, half, AscendC::RoundMode::CAST_RINT, false>>) \
     X(clock_fp32_fp16_apart, Clock<CastOf<float, half, AscendC::RoundMode::CAST_RINT, true>>) \
     X(clock_fp32_bf16, Clock<CastOf<float, bfloat16_t, AscendC::RoundMode::CAST_RINT, false>>) \

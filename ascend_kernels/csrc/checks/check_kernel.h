@@ -406,6 +406,49 @@ struct Task {
     }
 };
 
+// FP32 to FP16 as the kernel of a cast makes it, with two slots of UB that passes take in turns. The
+// second slot's sources lie behind the first's, and so do its results.
+struct Slots {
+    static __aicore__ inline void Run(GM_ADDR from, GM_ADDR to,
+                                      const AscendC::LocalTensor<uint8_t>& ub,
+                                      const CheckTilingData& tiling) {
+        const uint32_t in_bytes = tiling.pass_elems * sizeof(float);
+        const uint32_t out_bytes = tiling.pass_elems * sizeof(half);
+        const uint64_t cores = static_cast<uint64_t>(AscendC::GetBlockNum());
+        const uint64_t core = static_cast<uint64_t>(AscendC::GetBlockIdx());
+        AscendC::GlobalTensor<uint8_t> sources;
+        AscendC::GlobalTensor<uint8_t> targets;
+        sources.SetGlobalBuffer(reinterpret_cast<__gm__ uint8_t*>(from), cores * in_bytes);
+        targets.SetGlobalBuffer(reinterpret_cast<__gm__ uint8_t*>(to), cores * 2 * out_bytes);
+        AscendC::DataCopyExtParams read(1, in_bytes, 0, 0, 0);
+        AscendC::DataCopyExtParams write(1, out_bytes, 0, 0, 0);
+        AscendC::DataCopyPadExtParams<uint8_t> no_padding;
+        for (uint32_t pass = 0; pass < tiling.passes; ++pass) {
+            const uint32_t slot = pass & 1;
+            const auto source = ub[slot * in_bytes];
+            const auto result = ub[tiling.half_bytes + slot * out_bytes];
+            if (pass > 1) AscendC::WaitFlag<AscendC::HardEvent::V_MTE2>(slot);
+            AscendC::DataCopyPad(source, sources[core * in_bytes], read, no_padding);
+            AscendC::SetFlag<AscendC::HardEvent::MTE2_V>(slot);
+            AscendC::WaitFlag<AscendC::HardEvent::MTE2_V>(slot);
+            if (pass > 1) AscendC::WaitFlag<AscendC::HardEvent::MTE3_V>(slot);
+            AscendC::Cast(result.template ReinterpretCast<half>(),
+                          source.template ReinterpretCast<float>(), AscendC::RoundMode::CAST_RINT,
+                          tiling.pass_elems);
+            AscendC::SetFlag<AscendC::HardEvent::V_MTE2>(slot);
+            AscendC::SetFlag<AscendC::HardEvent::V_MTE3>(slot);
+            AscendC::WaitFlag<AscendC::HardEvent::V_MTE3>(slot);
+            AscendC::DataCopyPad(targets[(2 * core + slot) * out_bytes], result, write);
+            AscendC::SetFlag<AscendC::HardEvent::MTE3_V>(slot);
+        }
+        for (uint32_t slot = 0; slot < 2; ++slot) {
+            AscendC::WaitFlag<AscendC::HardEvent::V_MTE2>(slot);
+            AscendC::WaitFlag<AscendC::HardEvent::MTE3_V>(slot);
+        }
+        AscendC::PipeBarrier<PIPE_ALL>();
+    }
+};
+
 // A Cast of the elements of so many repeats, from one half of UB to the other. With a barrier
 // before each, every one starts a stream.
 template <class Src, class Dst, AscendC::RoundMode mode, bool apart>

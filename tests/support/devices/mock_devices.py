@@ -63,6 +63,7 @@ from pypto_cast.device.cycles_check import (
     CYCLE_FACTS,
     GM_RATE,
     LOOP_PASS,
+    SLOTS,
     SYNCHRONIZATION,
     TASK,
     check_cycles,
@@ -419,6 +420,12 @@ def mocks() -> tuple[Mock, ...]:
             outcome="named",
             check=lambda: StandIn(slower={"clock_pass": 1.4}),
             facts={LOOP_PASS},
+        ),
+        Mock(
+            name="two slots that do not overlap",
+            outcome="named",
+            check=lambda: StandIn(slower={"clock_slots": 1.6}),
+            facts={SLOTS},
         ),
         Mock(
             name="slow tasks",

@@ -224,12 +224,15 @@ class StandIn:
             each = total / costs.gm_bytes_per_second * DEFAULT_CHIP.clock_hz
         elif kernel == "task":  # timelines of upstream's simulator
             each = {1024: 1833, 4096: 2087, 8192: 2424}[tiling["pass_elems"]]
-        elif kernel == "pass":
+        elif kernel in ("pass", "slots"):
             elems = tiling["pass_elems"]
             read = costs.read_startup_cycles + 4 * elems / costs.read_bytes_per_cycle
             write = costs.write_startup_cycles + 2 * elems / costs.write_bytes_per_cycle
             cast = costs.vector_startup_cycles + costs.cast_cycles_per_repeat * elems / 64
             each = max(read, write) + cast + 8 * costs.flag_cycles
+            if kernel == "slots":
+                steady = max(read, write, cast) + 2 * costs.flag_cycles
+                each += steady * (tiling["passes"] - 1)
         else:
             widths = [int(width) for width in re.findall(r"(?:fp|bf|uint|int)(\d+)", kernel)]
             repeats = tiling["pass_elems"] * max(*widths, 16) / 2048
