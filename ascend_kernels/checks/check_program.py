@@ -40,6 +40,8 @@ SORTS: Final[Mapping[str, tuple[str, tuple[int, ...]]]] = {
 }
 """Of a kernel that sorts four lists of 32 scores: the name of the merge in C++, and the lengths of
 the lists in its results."""
+EXTREMES: Final[Mapping[str, str]] = {"argmax": "true", "argmin": "false"}
+"""Instances that give the extreme of each 256 B, and its place; whether it is the greatest."""
 RESULT_BYTES: Final = 32
 """Bytes that each core writes of a number."""
 REPEAT_BYTES: Final = 256
@@ -87,6 +89,11 @@ def _table(family: str) -> dict[str, str]:
     found |= {
         arithmetic_name(name, fmt): f"Sorting<{CPP_TYPES[fmt]}, {lists}>"
         for name, (lists, _) in SORTS.items()
+        for fmt in (FP32, FP16)
+    }
+    found |= {
+        arithmetic_name(name, fmt): f"Arithmetic<Extreme<{is_max}>, {CPP_TYPES[fmt]}>"
+        for name, is_max in EXTREMES.items()
         for fmt in (FP32, FP16)
     }
     found |= {"ctrl_read": "Control<false>", "ctrl_set": "Control<true>"}

@@ -15,6 +15,7 @@ from pypto_cast.device.cases import NIBBLE_FACTS, ROUTES, SATMODE, SHAPE_FACTS
 from pypto_cast.device.core_state_check import COPY_TAIL, CTRL_ENTRY, CTRL_LEFT, INT_SUMS
 from pypto_cast.device.cycles_check import CYCLE_FACTS, LOOP_PASS, SLOTS, TASK
 from pypto_cast.device.device_model import (
+    ARG_ORDER,
     AUTOCAST,
     MERGE_ORDER,
     OPERATION_FACTS,
@@ -91,7 +92,7 @@ SETTLED: Final = (
         chinese="算术运算的舍入",
     ),
     Settled(
-        facts=(SORTED_SCORES, SORT_ORDER, MERGE_ORDER),
+        facts=(SORTED_SCORES, SORT_ORDER, MERGE_ORDER, ARG_ORDER),
         english="the order of equal elements",
         chinese="相等元素的次序",
     ),

@@ -44,7 +44,7 @@ from pypto_cast.device.core_state_check import (
 from pypto_cast.device.cycles_check import CYCLE_FACTS, assumed_cycles
 from pypto_cast.device.facts import Agreement, DeviceFact, Part, Tally
 from pypto_cast.device.repetition import Layout, Places, observe
-from pypto_cast.device.sort_check import SORT_FACTS
+from pypto_cast.device.sort_check import ARG_FACTS, SORT_FACTS
 from simulator.machine.execute import execute
 from simulator.numbers import float_environment
 from simulator.numbers.convert import values_of
@@ -78,7 +78,7 @@ def facts_in(family: str) -> Mapping[Part, Mapping[str, str]]:
     return MappingProxyType(
         {
             "cast": {**_assumed(family), **control_facts(family), COPY_TAIL: COPY_TAIL_ASSUMED},
-            "arithmetic": {**arithmetic, **SORT_FACTS, **integers},
+            "arithmetic": {**arithmetic, **SORT_FACTS, **ARG_FACTS, **integers},
             "cycles": cycles if family == A2_A3 else {},
         }
     )

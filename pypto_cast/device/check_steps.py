@@ -41,7 +41,7 @@ from pypto_cast.device.core_state_check import (
 from pypto_cast.device.cycles_check import CYCLE_FACTS, check_cycles
 from pypto_cast.device.facts import PARTS, DeviceFact, Part
 from pypto_cast.device.on_npu import CheckedDevice
-from pypto_cast.device.sort_check import SORT_FACTS, check_sorts
+from pypto_cast.device.sort_check import ARG_FACTS, SORT_FACTS, check_extremes, check_sorts
 from pypto_cast.report.report import Column, Report, Table, plain
 from simulator.numbers.formats import FP16, FloatFormat, Format
 from tiling.chips import A2_A3, ASCEND_950, CHIPS, Chip
@@ -216,6 +216,12 @@ class CheckPlan:
                 return check_sorts(device.check, fmt, chip)
 
             yield _step(f"sorts in {fmt}", "arithmetic", tuple(SORT_FACTS), _FEW, sorts)
+
+            def extremes(device: CheckedDevice, fmt: FloatFormat = fmt) -> tuple[DeviceFact, ...]:
+                return (check_extremes(device.check, fmt, chip),)
+
+            facts = tuple(ARG_FACTS)
+            yield _step(f"argmax and argmin in {fmt}", "arithmetic", facts, _FEW * RUNS, extremes)
 
         def integers(device: CheckedDevice) -> tuple[DeviceFact, ...]:
             return (check_integer_sums(device.check, chip),)

@@ -68,9 +68,10 @@ AUTOCAST: Final = "FP16 of AutoCast"
 SORTED_SCORES: Final = "sorts and merges"
 SORT_ORDER: Final = "equal elements in a sort"
 MERGE_ORDER: Final = "equal elements in a merge"
+ARG_ORDER: Final = "equal elements of argmax and argmin"
 _ARITHMETIC_RESULT_FACTS: Final = (
     *(*OPERATION_FACTS, SUBNORMALS, SPECIALS, SUM_ORDER),
-    *(AUTOCAST, SORTED_SCORES, SORT_ORDER, MERGE_ORDER),
+    *(AUTOCAST, SORTED_SCORES, SORT_ORDER, MERGE_ORDER, ARG_ORDER),
 )
 
 
@@ -90,7 +91,7 @@ ASSUMPTION_FACTS: Final = MappingProxyType(
         ASSUME_RNE: ("vadd", "vsub", "vmul"),
         ASSUME_GRADUAL_UNDERFLOW: (SUBNORMALS,),
         ASSUME_SUM_ORDER: (SUM_ORDER,),
-        ASSUME_STABLE_SORT: (SORT_ORDER, MERGE_ORDER),
+        ASSUME_STABLE_SORT: (SORT_ORDER, MERGE_ORDER, ARG_ORDER),
     }
 )
 """The facts that an assumption stands and falls with."""
@@ -162,8 +163,8 @@ class DeviceModel:
             verdicts = {self._verdict(name) for name in names}
             if Agreement.DIFFERS in verdicts:
                 assumed.discard(assumption)
-            elif verdicts == {Agreement.AGREES} and assumption is not ASSUME_STABLE_SORT:
-                assumed.add(assumption)  # that one is about argmax too, which no fact tells
+            elif verdicts == {Agreement.AGREES}:
+                assumed.add(assumption)
         for assumption, names in CAST_FACTS.items():
             unfollowed = any(each.startswith(f"{n}: ") for n in names for each in self.unfollowed)
             if unfollowed:

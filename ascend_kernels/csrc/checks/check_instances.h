@@ -51,6 +51,10 @@ static_assert(sizeof(CheckTilingData) == 52);
     X(merge_fp16, Sorting<half, EqualLists>) \
     X(merge_unequal_fp32, Sorting<float, UnequalLists>) \
     X(merge_unequal_fp16, Sorting<half, UnequalLists>) \
+    X(argmax_fp32, Arithmetic<Extreme<true>, float>) \
+    X(argmax_fp16, Arithmetic<Extreme<true>, half>) \
+    X(argmin_fp32, Arithmetic<Extreme<false>, float>) \
+    X(argmin_fp16, Arithmetic<Extreme<false>, half>) \
     X(ctrl_read, Control<false>) \
     X(ctrl_set, Control<true>) \
     X(autocast_vadd_fp16, Arithmetic<Widened<VAdd>, half>) \
@@ -144,6 +148,10 @@ static_assert(sizeof(CheckTilingData) == 52);
     X(merge_fp16, Sorting<half, EqualLists>) \
     X(merge_unequal_fp32, Sorting<float, UnequalLists>) \
     X(merge_unequal_fp16, Sorting<half, UnequalLists>) \
+    X(argmax_fp32, Arithmetic<Extreme<true>, float>) \
+    X(argmax_fp16, Arithmetic<Extreme<true>, half>) \
+    X(argmin_fp32, Arithmetic<Extreme<false>, float>) \
+    X(argmin_fp16, Arithmetic<Extreme<false>, half>) \
     X(ctrl_read, Control<false>) \
     X(ctrl_set, Control<true>) \
     X(autocast_vadd_fp16, Arithmetic<Widened<VAdd>, half>) \

@@ -82,6 +82,25 @@ struct VCadd {
     }
 };
 
+// The greatest or the least element of each 256 B, and behind it its place there.
+template <bool greatest>
+struct Extreme {
+    static constexpr uint32_t operands = 1;
+    template <class T>
+    static __aicore__ inline uint32_t Run(const AscendC::LocalTensor<T>& y,
+                                          const AscendC::LocalTensor<T>& x, uint32_t count) {
+        constexpr int32_t lanes = kRepeatBytes / sizeof(T);
+        constexpr auto order = AscendC::ReduceOrder::ORDER_VALUE_INDEX;
+        const int32_t repeats = static_cast<int32_t>(count) / lanes;
+        if constexpr (greatest) {
+            AscendC::WholeReduceMax<T>(y, x, lanes, repeats, 1, 1, 8, order);
+        } else {
+            AscendC::WholeReduceMin<T>(y, x, lanes, repeats, 1, 1, 8, order);
+        }
+        return 2 * static_cast<uint32_t>(repeats);
+    }
+};
+
 // FP16 as AutoCast computes it: widened to FP32, and the result rounded to nearest.
 template <class Instruction>
 struct Widened {

@@ -117,6 +117,47 @@ void WholeReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, int32_
     for (int32_t i = 0; i < repeats; ++i) store(to[i], tree_sum(from + i * lanes, lanes));
 }
 
+// vcmax, vcmin: the extreme of each repeat of 256 B, and its place; of equal ones the first.
+enum class ReduceOrder { ORDER_VALUE_INDEX, ORDER_INDEX_VALUE, ORDER_ONLY_VALUE, ORDER_ONLY_INDEX };
+
+template <class T, class Exceeds>
+void extremes(const LocalTensor<T>& dst, const LocalTensor<T>& src, int32_t mask, int32_t repeats,
+              int32_t dst_stride, int32_t src_block_stride, int32_t src_repeat_stride,
+              ReduceOrder order, Exceeds exceeds) {
+    using namespace pypto_twin;
+    constexpr uint32_t lanes = 256 / sizeof(T);
+    require(mask == lanes && dst_stride == 1 && src_block_stride == 1 && src_repeat_stride == 8 &&
+                order == ReduceOrder::ORDER_VALUE_INDEX,
+            "the twin reduces whole repeats that follow each other, to a value and its place");
+    require(0 <= repeats && repeats <= 255, "repeatTime must be 0 to 255, is ", repeats);
+    const uint64_t size_bytes = 2 * sizeof(T) * static_cast<uint64_t>(repeats);
+    uint8_t* to = dst.claim(size_bytes);
+    const auto* from = reinterpret_cast<const T*>(src.claim(uint64_t{256} * repeats));
+    vector_core().record(Op::UB_WORK, dst.offset(), size_bytes, src.offset(),
+                         uint64_t{256} * repeats);
+    for (int32_t i = 0; i < repeats; ++i) {
+        uint32_t at = 0;
+        for (uint32_t lane = 1; lane < lanes; ++lane) {
+            if (exceeds(number(from[i * lanes + lane]), number(from[i * lanes + at]))) at = lane;
+        }
+        std::memcpy(to, &from[i * lanes + at], sizeof(T));
+        std::memcpy(to + sizeof(T), &at, sizeof(T));  // its low bytes
+        to += 2 * sizeof(T);
+    }
+}
+
+#define PYPTO_TWIN_EXTREME(name, exceeds)                                                        \
+    template <class T>                                                                           \
+    void name(const LocalTensor<T>& dst, const LocalTensor<T>& src, int32_t mask,                \
+              int32_t repeats, int32_t dst_stride, int32_t block_stride, int32_t repeat_stride,  \
+              ReduceOrder order) {                                                               \
+        extremes(dst, src, mask, repeats, dst_stride, block_stride, repeat_stride, order,        \
+                 [](float a, float b) { return a exceeds b; });                                  \
+    }
+PYPTO_TWIN_EXTREME(WholeReduceMax, >)
+PYPTO_TWIN_EXTREME(WholeReduceMin, <)
+#undef PYPTO_TWIN_EXTREME
+
 // Scores with their indices, 8 B each: what sorts write, and merges read.
 constexpr uint32_t kSortBytes = 8;
 

@@ -42,7 +42,7 @@ def test_the_header_is_what_the_table_gives() -> None:
 
 
 def test_there_is_a_kernel_for_each_instruction_and_pair() -> None:
-    both = 2 * 9 + 2 * 3 + 4 + 3
+    both = 2 * 9 + 2 * 3 + 2 * 2 + 4 + 3
     assert len(CHECK_KERNELS[A2_A3]) == both + 10 + 2 * len(MATRIX[A2_A3])
     assert len(CHECK_KERNELS[ASCEND_950]) == both + 4
 

@@ -154,7 +154,7 @@ def test_programs_follow(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "pypto_cast", "run", "--facts", str(path), str(program)]
     ran = subprocess.run(words, capture_output=True, text=True, check=True)
     assert ran.stdout == "0x7e00\n"
-    assert "measured in part on Ascend910B3, 2026-01-02: 26 of 41 facts" in ran.stderr
+    assert "measured in part on Ascend910B3, 2026-01-02: 26 of 42 facts" in ran.stderr
 
 
 def test_options_with_facts_are_copied_and_pickled(tmp_path: Path) -> None:
@@ -277,7 +277,7 @@ def test_certainty_says_measured(tmp_path: Path, command: Command) -> None:
     assumed = exponential.certainty(x, y)
     with pypto.options(facts=path):
         found = exponential.certainty(x, y)
-    assert str(found).endswith("measured in part on Ascend910B3, 2026-01-02: 1 of 41 facts")
+    assert str(found).endswith("measured in part on Ascend910B3, 2026-01-02: 1 of 42 facts")
     assert "measured" not in str(assumed)
     assert (found.low["y"] < assumed.low["y"]).all()
     assert (found.high["y"] > assumed.high["y"]).all()
@@ -290,7 +290,7 @@ def test_only_all_facts_of_a_result_make_it_measured() -> None:
     casts = [measured(name) for name in cast_result_facts(A2_A3)]
     found = model_from(facts_of(*casts))
     assert found.cast_standing == "measured on Ascend910B3, 2026-01-02"
-    assert str(found) == "measured in part on Ascend910B3, 2026-01-02: 26 of 41 facts"
+    assert str(found) == "measured in part on Ascend910B3, 2026-01-02: 26 of 42 facts"
     others = [
         measured(name) for name in result_facts(A2_A3) if name not in cast_result_facts(A2_A3)
     ]

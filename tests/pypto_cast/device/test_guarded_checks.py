@@ -43,6 +43,9 @@ def program_of(kernel: str, times: int = 3) -> CheckProgram:
     elif kernel.startswith(tuple(SORTS)):
         width = 2 if kernel.endswith("fp16") else 4
         x_bytes, result_bytes = 2 * CORES * 128 * (width + 4), 2 * CORES * 1024
+    elif kernel.startswith(("argmax", "argmin")):
+        tiling |= {"pass_elems": 256, "result_elems": 16}
+        x_bytes, result_bytes = 2 * CORES * 1024, 2 * CORES * 64
     elif kernel.startswith("vcadd"):
         tiling |= {"pass_elems": 256, "result_elems": 8}
         x_bytes, result_bytes = 2 * CORES * 1024, 2 * CORES * 32

@@ -38,6 +38,7 @@ from support.devices.planted_instructions import (
     flushed,
     halves,
     last_first,
+    last_greatest,
     later_lists_first,
     lost_score,
     three_off,
@@ -70,6 +71,7 @@ from pypto_cast.device.cycles_check import (
 )
 from pypto_cast.device.cycles_check import CASTS as CAST_CYCLES
 from pypto_cast.device.device_model import (
+    ARG_ORDER,
     AUTOCAST,
     MERGE_ORDER,
     SORT_ORDER,
@@ -80,7 +82,7 @@ from pypto_cast.device.device_model import (
 from pypto_cast.device.device_process import DeviceProcess
 from pypto_cast.device.facts import Agreement, DeviceFact, DeviceFacts, read_facts
 from pypto_cast.device.on_npu import CheckedDevice
-from pypto_cast.device.sort_check import check_sorts
+from pypto_cast.device.sort_check import check_extremes, check_sorts
 from simulator.machine.execute import execute
 from simulator.numbers import formats as f
 from simulator.numbers.convert import values_of
@@ -370,6 +372,12 @@ def mocks() -> tuple[Mock, ...]:
             )
         ),
         Mock(
+            name="argmax takes the last equal",
+            outcome="followed",
+            check=lambda: StandIn(planted={"argmax": last_greatest}),
+            facts={ARG_ORDER},
+        ),
+        Mock(
             name="flaky arithmetic",
             outcome="named",
             check=lambda: flawed.flaky_arithmetic(StandIn(), 1000),
@@ -519,6 +527,7 @@ def _measured(mock: Mock) -> tuple[DeviceFact, ...]:
     facts = [*check_control(device, DEFAULT_CHIP), check_copy_tails(device, DEFAULT_CHIP)]
     facts += check_arithmetic(device, operand_cases(), DEFAULT_CHIP)
     facts += check_sorts(device, f.FP32, DEFAULT_CHIP)
+    facts.append(check_extremes(device, f.FP32, DEFAULT_CHIP))
     names = list(CYCLE_FACTS)
     if clock is not device:
         names.remove(CLOCK)

@@ -78,6 +78,8 @@ INSTRUCTIONS: dict[str, Compute] = {
     "vln": lambda a: np.log(a.astype(np.float64)).astype(a.dtype),
     "vrsqrt": lambda a: (1 / np.sqrt(a.astype(np.float64))).astype(a.dtype),
     "vcadd": tree,
+    "argmax": lambda rows: rows.argmax(axis=1),
+    "argmin": lambda rows: rows.argmin(axis=1),
     "int_sum_kept": lambda a, b: a + b,
     "int_sum_clamped": clamped,
 }
@@ -118,6 +120,11 @@ def lost_score(name: str, lists: list[Pairs]) -> Pairs:
     """The least element of a row is another one's copy."""
     flat = sorted_lists(name, lists)
     return [*flat[:-1], flat[-2]]
+
+
+def last_greatest(rows: Any) -> Any:
+    """The place of the last of the greatest elements."""
+    return rows.shape[1] - 1 - rows[:, ::-1].argmax(axis=1)
 
 
 @dataclass(kw_only=True)
@@ -168,6 +175,13 @@ class StandIn:
         elems, passes = program.tiling["pass_elems"], program.tiling["passes"]
         operands = program.x.view(FP[fmt]).reshape(passes, -1, elems)
         with np.errstate(all="ignore"):
+            if instruction in ("argmax", "argmin"):
+                rows = operands.reshape(-1, 256 // operands.itemsize)
+                at = compute(rows)
+                pairs = np.zeros((len(rows), 2), f"u{rows.itemsize}")
+                pairs[:, 0] = rows[np.arange(len(rows)), at].view(pairs.dtype)
+                pairs[:, 1] = at
+                return pairs.reshape(-1).view(np.uint8)
             if instruction == "vcadd":
                 result = compute(operands.reshape(-1, 256 // operands.itemsize))
             else:
