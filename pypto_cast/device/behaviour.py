@@ -77,7 +77,7 @@ class CheckedCast:
         bits = "" if controls.inf_nan_mode else " CTRL[48] = 0"
         bits += " CTRL[50] = 1" if controls.fp8_nan else ""
         if not controls.global_saturation:
-            bits += f" CTRL[60] = 0 {'ON' if self.resolution.saturate else 'OFF'}"
+            bits += " CTRL[60] = 0"
         return f"{self.resolution.rule}{mode}{off}{bits}"
 
 

@@ -44,7 +44,7 @@ FP4_NIBBLES: Final = "nibbles of FP4"
 NIBBLE_FACTS: Final[Mapping[str, str]] = {A2_A3: NIBBLES, ASCEND_950: FP4_NIBBLES}
 """The fact about elements of four bits, by family."""
 SATMODE: Final = "SatMode of a Cast with CTRL[60] = 0"
-SATMODE_ASSUMED: Final = "decides as CTRL[48] and CTRL[59] do for all casts, whatever they are"
+SATMODE_ASSUMED: Final = "saturates as CTRL[48] = 0 has all casts saturate, though CTRL[48] is 1"
 """CANN asc-devkit, SetCtrlSpr, table 3."""
 PADDING: Final = "padding of rows"
 UB_LIMIT: Final = "UB at its limits"
@@ -178,27 +178,23 @@ def shape_cases(rule: CastRule, chip: Chip) -> Iterator[CheckCase]:
 
 
 def satmode_cases(rule: CastRule, chip: Chip) -> Iterator[CheckCase]:
-    """Casts of a pair that saturate or not by their own SatMode, with CTRL[48] the other way.
+    """A cast of a pair that saturates by its own SatMode, though CTRL[48] keeps infinities.
 
-    Their results are expected to be those of the same cast by the bits.
+    Its results are expected to be those of the same cast by the bits. No kernel asks for a SatMode
+    that does not saturate: Cast of AscendC's memory API has none.
     """
-    if chip.isa != ASCEND_950 or not rule.has_satmode(CastControls(global_saturation=False)):
+    own = CastControls(global_saturation=False)
+    if chip.isa != ASCEND_950 or not rule.has_satmode(own):
         return
-    codes = _sample(rule.src, 0)
-    for saturate in (True, False):
-        own = CastControls(inf_nan_mode=saturate, global_saturation=False)
-        resolution = resolve(
-            chip.isa, rule.src, rule.dst, rule.default, saturate=saturate, controls=own
-        )
-        case = _plain(CheckedCast(resolution=resolution, controls=own), codes, chip)
-        is_kept = not saturate or isinstance(rule.dst, IntFormat)
-        by_bits = CastControls(inf_nan_mode=is_kept)
-        yield dataclasses.replace(
-            case,
-            about=SATMODE,
-            parts=(CheckedCast(resolution=resolution, controls=by_bits),),
-            is_relative=True,
-        )
+    resolution = resolve(chip.isa, rule.src, rule.dst, rule.default, controls=own)
+    case = _plain(CheckedCast(resolution=resolution, controls=own), _sample(rule.src, 0), chip)
+    by_bits = CastControls(inf_nan_mode=isinstance(rule.dst, IntFormat))
+    yield dataclasses.replace(
+        case,
+        about=SATMODE,
+        parts=(CheckedCast(resolution=resolution, controls=by_bits),),
+        is_relative=True,
+    )
 
 
 def _shapes(rule: CastRule, chip: Chip) -> dict[str, list[tuple[Shape, Shape]]]:
