@@ -107,7 +107,7 @@ CASTS_950: Final[dict[str, tuple[Plant | None, Outcomes, set[str]]]] = {
     "950: SatMode has no effect": (_own_satmode_ignored, "named", {SATMODE}),
     "950: infinity of HF8 is the largest": (
         gives(f.FP16, f.HF8, lambda v, _: np.isposinf(v), 0x6E),
-        "named",
+        "followed",
         {"infinities"},
     ),
     "950: HF8 rounds otherwise at 1.0625": (
