@@ -258,5 +258,5 @@ def test_the_clock_kernels_run(monkeypatch: pytest.MonkeyPatch) -> None:
     facts = cycles(run_on_twin)
     cores = DEFAULT_CHIP.vector_cores
     assert [fact.tested for fact in facts.values()] == [
-        *(1 + cores, 1350, 480, 6, 6, len(MATRIX[A2_A3]), 3)
+        *(1 + cores, 1350, 480, 6, 6, len(MATRIX[A2_A3]), 3, 2, 3)
     ]
