@@ -32,12 +32,14 @@ def compiled(part: str, cann: int, *flags: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=False).stderr
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("cann", [80500, 90100])
 @pytest.mark.parametrize("part", EVERY)
 def test_a_translation_unit_compiles(part: str, cann: int) -> None:
     assert compiled(part, cann) == ""
 
 
+@pytest.mark.slow
 def test_the_older_profile_lacks_what_came_with_9_1() -> None:
     for function in ("SetCtrlSpr<48, 48>(1)", "SetSaturationFlag<SaturationMode::CAST>(true)"):
         uses = f"-DPYPTO_CAST_PART(X)=void f() {{ AscendC::{function}; }}"

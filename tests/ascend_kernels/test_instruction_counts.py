@@ -166,6 +166,7 @@ OTHER_WIDTHS = [
 ]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("bits", [(32, 16), *OTHER_WIDTHS], ids=str)
 @pytest.mark.parametrize("shape", LARGE, ids=str)
 def test_the_default_tile_reaches_nine_tenths_of_the_bound(

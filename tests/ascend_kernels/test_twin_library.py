@@ -62,6 +62,7 @@ def test_every_source_counts() -> None:
     assert {"cast_kernel.h", "cast_instances.h", "twin.cpp", "kernel_operator.h"} <= names
 
 
+@pytest.mark.slow
 def test_eight_processes_build_once(compiler: FakeCompiler, tmp_path: Path) -> None:
     compiler.write(build=SLOW_COPY)
     running = [started() for _ in range(8)]

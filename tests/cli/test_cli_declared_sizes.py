@@ -104,6 +104,7 @@ CASES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("words", "says"), CASES, ids=[words for words, _ in CASES])
 def test_refused_without_the_memory(
     command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch, words: str, says: str

@@ -141,6 +141,7 @@ def test_one_spelling_of_the_output(command: Command, name: str) -> None:
     assert "-o, --output " in command(name, "-h").out
 
 
+@pytest.mark.slow
 def test_completion() -> None:
     assert "--install-completion" in run_process("-h").stdout
     asked = {"_PYPTO_CAST_COMPLETE": "complete_bash", "COMP_WORDS": "pypto-cast ch"}
@@ -154,6 +155,7 @@ def test_module_and_exit_code() -> None:
     assert ran.stderr == "pypto-cast: error: none.npy: No such file or directory\n"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("module", ["typer", "rich"])
 def test_without_the_extra(module: str) -> None:
     hide = f"import sys; sys.modules[{module!r}] = None; import pypto_cast.cli.main as c; "
@@ -186,6 +188,7 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])
 def test_a_reader_that_leaves_takes_no_verdict_along(form: tuple[str, ...], tmp_path: Path) -> None:
     np.save(tmp_path / "y.npy", np.zeros(8, np.float32))

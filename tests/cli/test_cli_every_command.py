@@ -170,6 +170,7 @@ def test_quiet_ends_with_its_command(command: Command) -> None:
     assert command("matrix").out
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.skipif(os.name != "posix", reason="there are no pseudo-terminals")
 @pytest.mark.parametrize(
     ("settings", "codes"),
@@ -233,6 +234,7 @@ def test_durations(seconds: float, text: str) -> None:
     assert terminal.duration(seconds) == text
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("line", "word", "completed"),
     [

@@ -127,6 +127,7 @@ def test_a_pipe_is_no_output(npy: Path) -> None:
     )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows ends a process without asking it")
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_a_process_that_is_ended_leaves_nothing(npy: Path, name: str) -> None:
@@ -155,6 +156,7 @@ def kernel(x: pypto.Tensor[[8, 32], pypto.DT_FP32], y: pypto.Tensor[[8, 32], pyp
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows ends a process without asking it")
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
 def test_a_judging_that_is_ended_leaves_nothing(npy: Path, name: str) -> None:
@@ -195,6 +197,7 @@ def test_an_interrupt_while_modules_load_is_one_line(module: str) -> None:
     assert (ran.returncode, out, err) == (2, "", "pypto-cast: error: interrupted\n")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGHUP")
 def test_what_nohup_started_goes_on(npy: Path) -> None:
     """A request to end that was ignored when the command came stays ignored."""
@@ -274,6 +277,7 @@ def test_a_failure_leaves_nothing(
     assert [path.name for path in npy.parent.iterdir()] == ["x.npy"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows limits no file's size")
 @pytest.mark.parametrize("kind", ["array", "checkpoint"])
 def test_no_room_names_file_and_size(tmp_path: Path, kind: str) -> None:

@@ -44,6 +44,7 @@ def test_the_table(command: Command, config: Path) -> None:
     assert f"written to {config.with_suffix('.jsonl')}" in ran.out
 
 
+@pytest.mark.slow
 def test_what_is_done_is_not_done_again(command: Command, config: Path, tmp_path: Path) -> None:
     output = config.with_suffix(".jsonl")
     command("sweep", config, "--jobs", 1)
@@ -185,6 +186,7 @@ def test_jobs_that_fail(command: Command, config: Path, monkeypatch: pytest.Monk
     assert "RuntimeError: this worker runs pypto-cast " in error
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT to send to a process")
 def test_an_interrupted_sweep_resumes(command: Command, tmp_path: Path) -> None:
     config = tmp_path / "large.toml"

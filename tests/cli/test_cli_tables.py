@@ -42,6 +42,7 @@ def words(tmp_path: Path) -> dict[str, tuple[object, ...]]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("columns", [40, 60, 80, 100, 120])
 @pytest.mark.parametrize("name", ["tune", "sweep", "checkpoint", "matrix", "explain"])

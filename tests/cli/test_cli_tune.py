@@ -34,6 +34,7 @@ def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.slow
 def test_the_table(command: Command) -> None:
     ran = command(*ASK)
     assert (ran.code, ran.err) == (0, "")
@@ -127,6 +128,7 @@ def test_csv(command: Command) -> None:
     assert [float(row["cycles"]) for row in rows] == [c.estimate.cycles for c in found.candidates]
 
 
+@pytest.mark.slow
 def test_html(command: Command) -> None:
     ran = command(*ASK, "--html", "report.html")
     assert (ran.code, ran.err) == (0, "")

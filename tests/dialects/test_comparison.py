@@ -475,6 +475,7 @@ def test_refused_counts() -> None:
         compare_formats("float16", "int4").differences("pypto", "torch")
 
 
+@pytest.mark.slow
 def test_no_framework_is_imported() -> None:
     code = (
         "import sys; from pypto_cast.dialects import compare_formats as f;"

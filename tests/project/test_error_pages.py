@@ -20,6 +20,7 @@ WITH_EXAMPLE = [*EXAMPLES, *COMMANDS]
 NAMES = [name for _, _, classes in GROUPS for name in classes]
 
 
+@pytest.mark.slow
 def test_every_class_is_on_the_page_once() -> None:
     assert sorted(NAMES) == sorted(error_pages.error_classes())
     for write in error_pages.PAGES.values():

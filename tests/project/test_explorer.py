@@ -104,6 +104,7 @@ def test_a_build_gives_the_committed_module(tmp_path: Path) -> None:
     assert (tmp_path / "explorer.wasm").read_bytes() == explorer_module.MODULE.read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(NODE is None, reason="there is no node")
 @pytest.mark.parametrize(
     "random_codes",

@@ -140,6 +140,7 @@ def test_the_tests_that_reach_a_place_are_asked(project: Path) -> None:
     assert (project / "room" / "one.py").read_bytes() == whole
 
 
+@pytest.mark.slow
 def test_what_no_test_finds_is_said(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "tests" / "room" / "test_one.py").write_text("def test_f():\n    pass\n")
     source = (project / "room" / "one.py").read_bytes()

@@ -55,6 +55,7 @@ def needs_extras(path: Path) -> bool:
     return bool(names - REQUIRED - set(ROOMS) - set(sys.stdlib_module_names))
 
 
+@pytest.mark.slow
 @every_room
 def test_a_room_can_be_imported_first(room: str, tmp_path: Path) -> None:
     """Every module of it that needs no extra, in a fresh interpreter."""

@@ -54,6 +54,7 @@ def test_code_of_readme_and_site_gives_what_they_show() -> None:
     run_pages([README, *WRITTEN])
 
 
+@pytest.mark.slow
 def test_code_of_generated_pages_gives_what_they_show(tmp_path: Path) -> None:
     pages = []
     for name, write in PAGES.items():

@@ -37,6 +37,7 @@ def homes(page: str) -> list[str]:
     return re.findall(r"^::: (\S+)$", PAGES[page](), re.M)
 
 
+@pytest.mark.slow
 def test_every_name_is_on_one_page_and_in_the_index() -> None:
     counts = Counter(home for page in ENGLISH for home in homes(page))
     assert set(counts.values()) == {1}

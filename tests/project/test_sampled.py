@@ -54,3 +54,14 @@ def test_one_in_some_of_the_chosen_cases(pytester: pytest.Pytester) -> None:
     assert [sum(name.startswith("test_many") for name in each) for each in (some, others)] == [3, 3]
     assert some != others
     assert {name.partition("[")[0] for name in some} == {"test_many", "test_few"}
+
+
+def test_one_in_some_of_the_tests_of_a_file_that_have_one_case(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\nmarkers =\n    sampled(n)\n    exhaustive\n")
+    tests = "".join(f"def test_{n}(): pass\n" for n in range(6))
+    pytester.makepyfile(test_one=tests, test_other=f"{tests}def test_6(): pass\n")
+    drawn = [
+        ran(pytester, "not exhaustive", "--one-in", "3", "-k", f"test_{k}")
+        for k in ("one", "other")
+    ]
+    assert [len(each) for each in drawn] == [2, 3]

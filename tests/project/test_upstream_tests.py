@@ -72,6 +72,7 @@ VERDICTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", ["bh", pytest.param("acdfij", marks=pytest.mark.exhaustive)])
 def test_each_file_gets_its_verdict(checkout: Path, names: str) -> None:
     """Each runs in a process of its own."""

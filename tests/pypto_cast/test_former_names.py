@@ -48,6 +48,7 @@ def test_the_changelog_lists_every_former_name() -> None:
     assert listed == [*former.MOVED.items(), *former.SPLIT.items(), *former.RENAMED.items()]
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("code", "new"),
     [

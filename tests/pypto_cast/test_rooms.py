@@ -145,6 +145,7 @@ def test_a_command_that_is_named_loads_no_other(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1] == "pypto_cast.cli.commands.matrix_command", done.stderr
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("first", ["options", "runtime", "interface", "kernel.jit"])
 def test_any_submodule_may_be_imported_first(first: str, tmp_path: Path) -> None:
     """It is loaded once, and its name does not take the place of a function's."""
@@ -263,6 +264,7 @@ def test_threads_that_use_it_first_get_the_same(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("first", "use"),
     [
@@ -335,6 +337,7 @@ def test_a_test_that_uses_the_plugin_is_told_of_the_clash(project: Path) -> None
     assert "During handling" not in done.stdout
 
 
+@pytest.mark.slow
 def test_a_clash_in_a_folder_of_tests_is_named(tmp_path: Path) -> None:
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "tiling.py").write_text("NAME = 'their tiling'\n")

@@ -51,6 +51,7 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
+@pytest.mark.slow
 @posix
 def test_no_name_before_its_content(command: Command, tmp_path: Path) -> None:
     """Every command's way to an output: files, with and without --force, directories, reports."""

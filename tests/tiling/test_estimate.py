@@ -161,6 +161,7 @@ def random_plans(number: int) -> Iterator[tuple[TilePlan, Resolution]]:
             yield made, resolution
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "share"), [(60, 0.075), pytest.param(250, 0.045, marks=pytest.mark.exhaustive)]
 )
@@ -271,6 +272,7 @@ tiled = st.sampled_from([*GRID, ((100, 100), (3, 112)), ((9, 9, 9), (2, 4, 16))]
 bandwidths = st.sampled_from([n for n in figure_names() if n.endswith(("_cycle", "_second"))])
 
 
+@pytest.mark.slow
 @given(tiled, bandwidths, st.floats(1, 100), st.sampled_from(list(COST_SETS.values())))
 @settings(deadline=None, max_examples=200)
 def test_more_bandwidth_never_costs_time(

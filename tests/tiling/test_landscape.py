@@ -39,6 +39,7 @@ def cells(found: Landscape) -> list[Cell]:
     return [cell for row in found.cells for cell in row]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("pair", PAIRS)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_legal_cells_are_those_of_the_search(shape: list[int], pair: str) -> None:

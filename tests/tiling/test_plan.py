@@ -290,11 +290,12 @@ def large_shapes(draw: st.DrawFn) -> Shape:
 
 @pytest.mark.exhaustive
 @given(large_shapes(), st.sampled_from(WIDTHS))
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=60)
 def test_many_chosen_tiles_fit_twice_into_the_safe_budget(shape: Shape, bits: ElementBits) -> None:
     fits_twice_into_the_safe_budget(shape, bits)
 
 
+@pytest.mark.slow
 @given(large_shapes(), st.sampled_from(WIDTHS))
 @settings(deadline=None, max_examples=10)
 @example((MAX_ELEMS - 1,), FP32_FP16)

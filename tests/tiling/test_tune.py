@@ -94,6 +94,7 @@ def test_brute_force_finds_nothing_better(shape: Shape, chosen: CostParameters) 
     assert [c.rank for c in result.candidates] == list(range(1, len(costs) + 1))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("shape", [(5000,), (130, 40), (3, 5, 70)], ids=str)
 def test_the_event_simulation_finds_hardly_better(shape: Shape) -> None:
     """The best of the closed form is within both models' disagreement of the simulation's best."""
@@ -107,6 +108,7 @@ def test_the_event_simulation_finds_hardly_better(shape: Shape) -> None:
     assert spans[tune(job).best] <= 1.02 * min(spans.values())
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.integers(1, 60), min_size=1, max_size=3),
     st.sampled_from(CASTS),
@@ -238,6 +240,7 @@ def test_a_candidate_in_full() -> None:
         assert "\n" not in candidate.reason
 
 
+@pytest.mark.slow
 def test_reasons_tell_what_is_lost() -> None:
     result = tune(job_of((64, 256)), top=2000)
     by_tile = {c.tile_shape: c for c in result.candidates}
@@ -262,6 +265,7 @@ def test_idle_cores_and_many_tiles_are_warned_of() -> None:
     assert all("upstream advises fewer than 18000" in c.warnings[0] for c in many)
 
 
+@pytest.mark.slow
 def test_the_objective_ub() -> None:
     job = job_of((1000, 1000))
     fast, small = (tune(job, objective=objective, top=10**6) for objective in OBJECTIVES[:2])
@@ -295,6 +299,7 @@ def test_the_objective_robust() -> None:
         assert excess >= worst[0] - 1e-6
 
 
+@pytest.mark.slow
 def test_contiguous_tiles_win_where_the_figures_say_so() -> None:
     """Rows of 64 are 256 B and 128 B: cut, no block lies on the lines of GM."""
     job = job_of((32, 127, 128, 64))
@@ -357,6 +362,7 @@ def test_a_set_of_the_users_is_in_the_range() -> None:
 # --- Size --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_large_tensor_takes_little_memory() -> None:
     tracemalloc.start()
     try:

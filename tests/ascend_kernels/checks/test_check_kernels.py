@@ -53,6 +53,7 @@ def test_a_kernel_of_both_families_has_one_number() -> None:
             assert dataclasses.replace(ADD, kernel=name).instance == number
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cann", "arch"), [(80500, 2201), (90100, 2201), (90100, 3510)])
 def test_the_kernels_compile(cann: int, arch: int) -> None:
     needs_twin()

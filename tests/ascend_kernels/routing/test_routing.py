@@ -96,6 +96,7 @@ def agrees(found: Verdict, ask: Question, one: Chain, mode: str) -> None:
 # --- The order of codes ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @every_format
 def test_ranks_are_the_order_of_values(fmt: Format) -> None:
     last = last_rank(fmt)
@@ -338,6 +339,7 @@ def test_samples_of_the_table_are_computed_again(key: tuple[str, str, str]) -> N
     assert again == recorded
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("src", "dst", "mode"), [("FP32", "INT8", "RINT"), ("INT32", "BF16", "RINT")]
 )

@@ -14,6 +14,7 @@ from benchmarks.schedule_damages import KINDS, damages, judged
 from simulator.machine.memory import SimulatorFault
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "every"), [("two_outputs", 8), ("loop_rows", 2), ("spill", 25)])
 def test_damages_are_found(name: str, every: int, tmp_path: Path) -> None:
     schedule = pypto.read_schedule(unpacked(name, tmp_path))

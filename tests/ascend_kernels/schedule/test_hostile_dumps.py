@@ -238,6 +238,7 @@ def test_a_text_that_is_cut_short_at_the_end_of_a_line_is_named(pattern: str, du
     pypto.read_schedule(dump)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("pattern", "name"),
     [(LEAF_TEXT, "softmax"), (LEAF_TEXT, "loop_paths"), (EXPRESSIONS, "loop_paths")],

@@ -154,6 +154,7 @@ def planned(kernel: Kernel, *shapes: list[int]) -> TiledKernel:
     return tiled_kernel.tiled_kernel(kernel.tensor_graphs(*given), "kernel", cores=40)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("kernel", "shape"), CASES)
 def test_a_few_rows_give_the_plan_of_all(
     kernel: Kernel, shape: list[int], monkeypatch: pytest.MonkeyPatch

@@ -170,6 +170,7 @@ def test_options_reach_the_wheel_with_its_types(monkeypatch: pytest.MonkeyPatch)
     assert [str(each) for each in given] == ["{'monitor': True, 'stage': 1}"] * 2
 
 
+@pytest.mark.slow
 def test_the_command_counts_what_became_of_each_kernel(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -72,6 +72,7 @@ def assert_every_target(src: TensorType, step: int) -> None:
             assert_fast_is_the_definition(conversion, codes[::step])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("src", FORMATS, ids=name_of)
 def test_codes_are_the_definitions(src: TensorType) -> None:
     assert_every_target(src, 17)

@@ -184,6 +184,7 @@ def nearest(magnitude: Fraction, numbers: list[Fraction], largest: float) -> flo
     return min(float(numbers[chosen]), largest)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("destination", LARGEST)
 @pytest.mark.parametrize("name", ["f16", "bf16"])
 def test_rne_rounds_every_number_once(name: str, destination: str) -> None:

@@ -140,6 +140,7 @@ def test_fp8_codes_are_those_of_exact_arithmetic(
             assert value_of(int(code), 3, 7, 8) == rounded(quotient, E4M3)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["mxfp8", "mxfp4"])
 def test_mx_codes_are_those_of_exact_arithmetic(
     command: Command, tmp_path: Path, name: str

@@ -68,6 +68,7 @@ def test_a_file_holds_what_is_known_after_each_step(tmp_path: Path) -> None:
     assert not found.differ
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("at", ["launch", "write"])
 def test_a_killed_check_goes_on_to_the_same_file(at: At, tmp_path: Path) -> None:
     if not hasattr(os, "fork"):
@@ -199,6 +200,7 @@ def absent() -> CheckedDevice:
     raise npu.NpuError("no device to check: torch_npu is not installed")
 
 
+@pytest.mark.slow
 def test_a_device_in_a_process_of_its_own_that_ends_is_opened_anew(tmp_path: Path) -> None:
     plan = SmallPlan(names=FEW_STEPS[2:5])
     check = check_of(tmp_path / "device.json", plan=plan)
@@ -209,6 +211,7 @@ def test_a_device_in_a_process_of_its_own_that_ends_is_opened_anew(tmp_path: Pat
     assert found.run.failed == {"control register": "the process of the device ended with 7"}
 
 
+@pytest.mark.slow
 def test_a_device_that_hangs_is_ended() -> None:
     plan = SmallPlan(names=FEW_STEPS[4:5])
     device = DeviceProcess(hanging, plan, time_limit=0.5)

@@ -67,6 +67,7 @@ def test_a_device_as_assumed_differs_in_nothing() -> None:
     assert all(found[name].exhausted == ["FP16"] for name in UNARY)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("instruction", "function", "fact", "says"),
     [
@@ -250,6 +251,7 @@ def test_a_start_up_of_each_instruction_is_told() -> None:
     assert STARTUP_RULE not in figures or figures[STARTUP_RULE] == 0
 
 
+@pytest.mark.slow
 def test_the_clock_kernels_run(monkeypatch: pytest.MonkeyPatch) -> None:
     needs_twin()
     monkeypatch.setattr(cycles_check, "TIMES", 1)

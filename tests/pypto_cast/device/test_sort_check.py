@@ -48,6 +48,7 @@ def test_the_kernels_sort_as_is_assumed(fmt: FloatFormat) -> None:
     assert found[SORTED_SCORES].tested == len(SORTS) * 128
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("sorts", "fact"),
     [
@@ -93,6 +94,7 @@ def test_argmax_that_takes_the_last_is_found_and_assumed_no_more() -> None:
         assert (ASSUME_STABLE_SORT in followed.trusting(DEFAULT).assumed) is is_kept
 
 
+@pytest.mark.slow
 def test_equal_elements_are_followed() -> None:
     for sorts, is_kept in ((None, True), (last_first, False), (later_lists_first, False)):
         device = StandIn() if sorts is None else StandIn(sorts=sorts)

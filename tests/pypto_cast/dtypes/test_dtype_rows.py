@@ -190,6 +190,7 @@ def key(text: str) -> str:
     return text.lower().replace("_", "")
 
 
+@pytest.mark.slow
 def test_no_other_list_of_dtypes() -> None:
     found: dict[str, list[str]] = {}
     for folder in (*PACKAGES, "docs"):

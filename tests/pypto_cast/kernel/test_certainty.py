@@ -218,6 +218,7 @@ def page(*outputs: OutputCertainty) -> str:
     return certainty_page(outputs, "Certainty", Certainty(outputs=outputs).causes)
 
 
+@pytest.mark.slow
 @hypothesis_settings(max_examples=20, deadline=None)
 @given(
     st.lists(st.integers(1, 40), min_size=1, max_size=4),

@@ -129,6 +129,7 @@ def assert_same(found: Any, expected: Any) -> None:
     assert (found.nearest is None) == (expected.nearest is None)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("data", DATA.values(), ids=list(DATA))
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=list(KERNELS))
 def test_elements_that_values_tell(

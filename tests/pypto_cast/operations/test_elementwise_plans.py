@@ -87,6 +87,7 @@ def test_operands_that_decide_a_plan_ask_for_another(planned: list[str]) -> None
     assert len(planned) == 4  # x + x and x + 1.0 have one tensor each, and one plan
 
 
+@pytest.mark.slow
 def test_a_refused_operation_is_refused_each_time(planned: list[str]) -> None:
     for _ in range(2):
         with (

@@ -201,6 +201,7 @@ seeds = st.integers(0, 2**32 - 1)
 lengths = st.sampled_from([1, 2, 5, 40, 64, 65, 100])
 
 
+@pytest.mark.slow
 @every_trust
 @settings(max_examples=20)
 @example(program=[("maximum", 0, 1), ("cumprod", 0, 0)], seed=0, columns=40)

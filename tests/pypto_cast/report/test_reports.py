@@ -144,6 +144,7 @@ def kinds_in_the_source() -> set[str]:
     return found
 
 
+@pytest.mark.slow
 def test_json_follows_the_schema(command: Command, words: dict[str, tuple[object, ...]]) -> None:
     kinds = schema()["properties"]["report_kind"]["enum"]
     assert sorted([*words, "estimate", "task-estimate"]) == kinds == sorted(kinds_in_the_source())

@@ -280,6 +280,7 @@ def test_a_pair_with_the_intervals_of_one_hypothesis_is_not_named_beside_it() ->
         assert len({" with " in text for text in each.hypotheses}) == 1
 
 
+@pytest.mark.slow
 def test_two_tiles_that_hold_something_else_are_named_as_a_pair() -> None:
     x = operands()
     result = planted(x, "RINT", "RINT")

@@ -53,6 +53,7 @@ def can_be(value: Any, low: Any, high: Any, may_be_nan: bool) -> bool:
     return not math.isnan(low) and order(low) <= order(value) <= order(high)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fmt",
     [
@@ -374,6 +375,7 @@ SHARES = (
 """Words behind --fail-under-certainty, the exit code, and what is said."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
@@ -388,6 +390,7 @@ def test_a_run_fails_below_its_share(tmp_path: Path, words: str, code: int, says
     assert "Traceback" not in text
 
 
+@pytest.mark.slow
 def test_without_the_option_nothing_is_said(tmp_path: Path) -> None:
     code, text = run_suite(tmp_path, "-k", "kernel")
     assert (code, "certainty" in text) == (0, False)

@@ -211,6 +211,7 @@ def judged(kernel: Any, results: dict[str, Any], allowed_bytes: int) -> PartedJu
     return PartJudge(parts, allowed_bytes).judged(results, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", drawn(CUT, 1))
 def test_elements_outside_have_the_places_of_the_whole(kernel: Any) -> None:
     whole = kernel.certainty(*arguments_of(kernel))
@@ -246,6 +247,7 @@ def test_a_hypothesis_is_named_by_a_part() -> None:
     assert "hypotheses are tried on rows" in found.note
 
 
+@pytest.mark.slow
 def test_a_golden_that_cannot_be_is_counted() -> None:
     whole = in_a_loop.certainty(*arguments_of(in_a_loop))
     right = {"y": whole["y"].values}
@@ -269,6 +271,7 @@ def test_less_memory_than_the_least_part() -> None:
         PartJudge(RowParts(in_a_loop, arguments_of(in_a_loop), {}), 1000)
 
 
+@pytest.mark.slow
 def test_memory_is_that_of_a_part() -> None:
     peaks = []
     for rows in (64, 128):
@@ -288,6 +291,7 @@ def test_memory_is_that_of_a_part() -> None:
     assert peaks[1] < peaks[0] * 1.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "kernel"),
     [

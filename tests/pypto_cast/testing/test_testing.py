@@ -166,6 +166,7 @@ def test_a_slice_knows_only_the_casts_that_wrote_it() -> None:
     }
 
 
+@pytest.mark.slow
 def test_what_lies_at_the_same_place_later_has_no_tile() -> None:
     x = np.ones((16, 32), np.float32)
     wanted = np.zeros(x.shape, np.float16)
@@ -381,11 +382,13 @@ def test_options(pypto_sim):
 """
 
 
+@pytest.mark.slow
 def test_the_marker_has_the_options_of_the_950(tmp_path: Path) -> None:
     (tmp_path / "test_of_950.py").write_text(OF_950, encoding="utf-8")
     assert "1 passed" in run_pytest(tmp_path, "--strict-markers")
 
 
+@pytest.mark.slow
 def test_the_plugin_cleans_up_and_names_the_tile(tmp_path: Path) -> None:
     (tmp_path / "test_failing.py").write_text(FAILING, encoding="utf-8")
     text = run_pytest(tmp_path, "--pypto-chip", "Ascend910B1", "--strict-markers")
@@ -396,6 +399,7 @@ def test_the_plugin_cleans_up_and_names_the_tile(tmp_path: Path) -> None:
     assert "marker pypto has cast_saturation, chip, copy_completion, engine" in text
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

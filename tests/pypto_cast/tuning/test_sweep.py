@@ -231,6 +231,7 @@ def test_rows_for_csv(tmp_path: Path) -> None:
     assert rows[0]["tile_shape"] == ",".join(map(str, record["candidates"][0]["tile_shape"]))
 
 
+@pytest.mark.slow
 def test_the_same_in_other_processes(tmp_path: Path) -> None:
     jobs = sweep(tmp_path).jobs
     here = {one.job.key: one.record for one in local(1)(jobs)}
@@ -239,6 +240,7 @@ def test_the_same_in_other_processes(tmp_path: Path) -> None:
     assert set(here) == {job.key for job in jobs}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_failure_names_its_job(tmp_path: Path, processes: int) -> None:
     jobs = sweep(tmp_path).jobs
@@ -249,6 +251,7 @@ def test_a_failure_names_its_job(tmp_path: Path, processes: int) -> None:
     assert found[broken].failure.startswith("RuntimeError: this worker runs pypto-cast ")
 
 
+@pytest.mark.slow
 def test_a_process_that_dies(tmp_path: Path) -> None:
     jobs = slow_jobs(tmp_path, 12)
     running = local(2)(jobs)
@@ -282,6 +285,7 @@ def test_every_named_set_survives_the_way_to_a_worker(tmp_path: Path) -> None:
         assert record["candidates"][0]["cycles"] == found.candidates[0].estimate.cycles
 
 
+@pytest.mark.slow
 def test_workers_end_with_a_process_that_is_killed(tmp_path: Path) -> None:
     """They hold its stdout, which ends only after the last of them."""
     script = tmp_path / "script.py"

@@ -266,6 +266,7 @@ def test_several_calls_are_varied_one_at_a_time_and_then_together(
     assert {each.varied for each in found.candidates} >= {14, 16}
 
 
+@pytest.mark.slow
 def test_of_equal_cycles_the_tile_shape_that_the_kernel_sets_is_first(file: Path) -> None:
     """A row of tiles of a view is one task under any of these."""
     kernel, tensors = kernel_and_tensors(file, "looped")

@@ -53,6 +53,7 @@ def rows_of(name: str, key: str) -> tuple[Row, ...]:
 every_cast = pytest.mark.parametrize("name", CASTS)
 
 
+@pytest.mark.slow
 @every_cast
 def test_every_figure_lies_within_its_axis_and_the_style_knows_its_marks(name: str) -> None:
     style = resources.files("pypto_cast.report").joinpath("page.css").read_text(encoding="utf-8")
@@ -110,6 +111,7 @@ def test_a_tile_shape_that_makes_too_many_tiles_is_legal() -> None:
     assert "–: not legal; +: too many tiles" in table.caption
 
 
+@pytest.mark.slow
 @every_cast
 def test_bars_are_the_estimates(name: str) -> None:
     groups = alike_in_groups(made(name))
@@ -130,6 +132,7 @@ def test_bars_are_the_estimates(name: str) -> None:
         assert [0, *at[:-1]] == [mark.left for mark in bars]
 
 
+@pytest.mark.slow
 @every_cast
 def test_the_ten_best_are_not_alike(name: str) -> None:
     """Two of them differ on several axes, or on one by more than a step of it."""
@@ -297,6 +300,7 @@ def read(text: str) -> Page:
     return Page(text)
 
 
+@pytest.mark.slow
 def test_nothing_is_fetched(read: Page) -> None:
     for tag, attributes in read.elements:
         assert "src" not in attributes, tag
@@ -342,6 +346,7 @@ def test_hostile_text_stays_text() -> None:
     assert "&lt;img src=x onerror=alert(1)&gt;" in text
 
 
+@pytest.mark.slow
 @every_cast
 def test_the_report_is_small(name: str) -> None:
     assert len(page(made(name)).encode()) < 1_000_000

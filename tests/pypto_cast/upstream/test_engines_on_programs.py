@@ -50,6 +50,7 @@ def digests(files: Sequence[Path], folder: Path) -> list[list[str]]:
     ]
 
 
+@pytest.mark.slow
 def test_on_examples_of_this_project(tmp_path: Path) -> None:
     native, by_numpy = digests([ROOT / "examples" / name for name in OWN], tmp_path)
     assert native.count("outcome 0") == len(OWN)

@@ -65,6 +65,7 @@ def run(
     )
 
 
+@pytest.mark.slow
 def test_a_suite_runs_with_the_package_in_its_place(tmp_path: Path) -> None:
     done = run(tmp_path, SUITE + LEFT_OUT, "--pypto-cast")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -82,6 +83,7 @@ def test_workers_report_together(tmp_path: Path) -> None:
     assert "pypto-cast: 1 kernel ran (halved 2 times with 2 casts); " in done.stdout
 
 
+@pytest.mark.slow
 def test_strict_makes_errors_of_what_upstream_refuses(tmp_path: Path) -> None:
     suite = SUITE.replace("halved(", "returning(").replace("import halved", "import returning")
     conftest = CONFTEST.replace("halved(", "returning(") + "    return\n"
@@ -110,6 +112,7 @@ def test_devices_are_refused_or_the_cpu(tmp_path: Path) -> None:
     assert done.stdout.count("the CPU stands for the NPU; nothing here runs on a device") == 2
 
 
+@pytest.mark.slow
 def test_an_installed_pypto_is_not_replaced(tmp_path: Path) -> None:
     package = tmp_path / "pypto"
     package.mkdir()
@@ -121,6 +124,7 @@ def test_an_installed_pypto_is_not_replaced(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_pytest_rewrites_no_assert_of_the_package(tmp_path: Path) -> None:
     """It marks the modules of a distribution that has a plugin, and would parse them all."""
     ours = ("tiling", "simulator", "ascend_kernels", "pypto_cast.cast", "pypto_cast.kernel")

@@ -143,6 +143,7 @@ def drawn(name: str) -> np.ndarray:
     return np.append(codes, np.array(HARD_CODES, np.uint32)) if name == "FP32" else codes
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("name", "codes"),
     [

@@ -160,6 +160,7 @@ def programs(draw: st.DrawFn) -> TileProgram:
     return program_of(shape, tile, src, dst, saturate=saturate, chip=chip)
 
 
+@pytest.mark.slow
 @given(programs())
 @settings(max_examples=150)
 def test_any_shape_and_tile(program: TileProgram) -> None:

@@ -46,6 +46,7 @@ def alike(draw: st.DrawFn) -> tuple[Region, Region]:
     return first, second
 
 
+@pytest.mark.slow
 @given(st.tuples(regions(), regions()) | alike())
 @settings(max_examples=2000)
 @example((region(0, 8, 4, 16), region(8, 8, 4, 16)))

@@ -184,7 +184,7 @@ def test_slices_that_start_anywhere(case: Case, start: int) -> None:
 
 
 @pytest.mark.parametrize("case", MECHANISMS, ids=case_id)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_lone_special_among_ordinary_codes(case: Case) -> None:
     """One extreme code per piece, at its ends and between; the source is not changed."""
     src, *_ = case
@@ -229,6 +229,7 @@ def test_any_share_of_specials(case: Case, share: float) -> None:
     np.testing.assert_array_equal(run_fast(codes, case), definition(codes, case))
 
 
+@pytest.mark.slow
 def test_threads_give_the_same_codes() -> None:
     """Many kernels at once, each in pieces of several threads, share no scratch memory."""
     with ThreadPoolExecutor(8) as pool:

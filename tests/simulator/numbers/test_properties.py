@@ -99,7 +99,7 @@ def has_a_mirror_image(code: int, src: str, dst: str) -> bool:
 
 @pytest.mark.parametrize("row", DIRECTED, ids=row_id)
 @given(data=st.data())
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(9)
 def test_floor_is_the_mirror_image_of_ceil(row: Row, data: st.DataObject) -> None:
     suited = any_code(row.src).filter(lambda code: has_a_mirror_image(code, row.src, row.dst))
     codes = whole_blocks(np.array(data.draw(st.lists(suited, min_size=1)), code_dtype(row.src)))

@@ -64,6 +64,7 @@ print(library.fegetexcept() == TRAPS)
 """
 
 
+@pytest.mark.slow
 def test_no_cast_ends_a_process_that_traps() -> None:
     if not sys.platform.startswith("linux") or not hasattr(ctypes.CDLL(None), "feenableexcept"):
         pytest.skip("how to trap floating-point exceptions here is not known")

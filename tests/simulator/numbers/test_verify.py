@@ -60,6 +60,7 @@ def spoilt(real: Callable[..., None], *wrong: int) -> Callable[..., None]:
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "variants",
     [False, pytest.param(True, marks=pytest.mark.exhaustive)],
@@ -302,6 +303,7 @@ def test_processes_give_the_same_digests(monkeypatch: pytest.MonkeyPatch) -> Non
     assert alone == shared
 
 
+@pytest.mark.slow
 def test_another_process_has_the_same_fast_paths() -> None:
     """The other process gets a copy; a fast path it does not find would never be compared."""
     for rule in MATRIX[A2_A3].values():

@@ -70,6 +70,7 @@ def test_memory_does_not_grow_with_the_tiles() -> None:
     assert peak_bytes < 300_000
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_events() -> None:
     """Some 11000 events of 1000 tiles: kept, they would take megabytes."""
     program = program_of((1000 * 40, 8), (1, 8))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections import defaultdict
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 
 import pytest
 from support.numbers.codes import SEED
@@ -12,7 +12,7 @@ from support.numbers.codes import SEED
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("samples")
-    text = "of the chosen cases of each test, run one in N (at least one)"
+    text = "run one in N (at least one) of the cases of a test, and of the other tests of a file"
     group.addoption("--one-in", type=int, default=1, metavar="N", help=text)
     group.addoption("--drawn-by", type=int, default=SEED, metavar="SEED", help="which of them")
 
@@ -31,28 +31,41 @@ def pytest_collection_modifyitems(
     Which are kept is drawn by the seed in the header, so that all processes of a run agree. Of the
     cases that `-m` and `-k` choose then, `--one-in` keeps some.
     """
-    for of_test in cases(items):
+    for of_test in grouped(items, test_of):
         marker = of_test[0].get_closest_marker("sampled")
         if marker is not None:
             for item in left_out(of_test, marker.args[0], SEED):
                 item.add_marker(pytest.mark.exhaustive)
     yield
     share, seed = config.getoption("one_in"), config.getoption("drawn_by")
-    dropped = {item for of_test in cases(items) for item in left_out(of_test, share, seed)}
+    dropped = {item for group in grouped(items, pool_of) for item in left_out(group, share, seed)}
     if dropped:
         config.hook.pytest_deselected(items=dropped)
         items[:] = [item for item in items if item not in dropped]
 
 
-def cases(items: list[pytest.Item]) -> Iterable[list[pytest.Item]]:
-    """Returns the cases of each test."""
+def test_of(item: pytest.Item) -> str:
+    """The test that an item is a case of."""
+    return item.nodeid.partition("[")[0]
+
+
+def pool_of(item: pytest.Item) -> str:
+    """The test that an item is a case of; its file, where it is the only one."""
+    test, bracket, _ = item.nodeid.partition("[")
+    return test if bracket else test.partition("::")[0]
+
+
+def grouped(
+    items: list[pytest.Item], name_of: Callable[[pytest.Item], str]
+) -> Iterable[list[pytest.Item]]:
+    """Returns the items of each name."""
     found: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        found[item.nodeid.partition("[")[0]].append(item)
+        found[name_of(item)].append(item)
     return found.values()
 
 
-def left_out(of_test: list[pytest.Item], share: int, seed: int) -> list[pytest.Item]:
-    """Returns the cases of a test that a draw of one in `share` leaves out."""
-    drawn = sorted(of_test, key=lambda item: zlib.crc32(f"{seed} {item.nodeid}".encode()))
+def left_out(group: list[pytest.Item], share: int, seed: int) -> list[pytest.Item]:
+    """Returns the items of a group that a draw of one in `share` leaves out."""
+    drawn = sorted(group, key=lambda item: zlib.crc32(f"{seed} {item.nodeid}".encode()))
     return drawn[-(-len(drawn) // share) :]

@@ -268,6 +268,7 @@ def test_truths(trust: Any, level: str, monkeypatch: pytest.MonkeyPatch) -> None
     assert covered >= 5
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("level", LEVELS)
 @TRUTH_TRUSTS
 def test_selection(trust: Any, level: str, monkeypatch: pytest.MonkeyPatch) -> None:

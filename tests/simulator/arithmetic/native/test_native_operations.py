@@ -100,6 +100,7 @@ def test_large_results(level: str, threads: int, shape: tuple[int, ...]) -> None
     assert (np.delete(memory, slice(5, 5 + count)) == 7).all()
 
 
+@pytest.mark.sampled(3)
 @at_levels
 @pytest.mark.parametrize("family", ORDERS)
 @pytest.mark.parametrize("name", ["amax", "amin", "sum", "prod"])
@@ -149,6 +150,7 @@ def test_joined_tiles(level: str, name: str, join: Any, family: str) -> None:
         same_codes(found, expected.values, (length, extent))
 
 
+@pytest.mark.sampled(8)
 @at_levels
 @pytest.mark.parametrize("step", ["add", "mul"])
 @pytest.mark.parametrize("by_scalars", [False, True], ids=["by tiles", "by scalars"])
@@ -173,6 +175,7 @@ def test_running_sums_and_products(
         same_codes(found.values, expected.values, (length, extent))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("few", [0, small_programs.FEW_ELEMS], ids=["all wait", "large ones wait"])
 @pytest.mark.parametrize("columns", [1, 5, 64, 700])
 def test_programs(columns: int, few: int, monkeypatch: pytest.MonkeyPatch) -> None:

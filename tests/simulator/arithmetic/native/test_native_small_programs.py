@@ -35,6 +35,7 @@ def pieces(fmt: FloatFormat, shape: tuple[int, ...], count: int) -> list[Array]:
     return [np.array(x) for x in cut]
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("fmt", FORMATS, ids=str)
 def test_values(fmt: FloatFormat, level: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,6 +82,7 @@ def same(found: Enclosure, expected: Enclosure, named: object) -> None:
     assert (found.interval is None) == (expected.interval is None), named
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ["add", "mul", "div", "maximum", "exp", "sqrt", "rsqrt", "abs"])
 def test_intervals(name: str) -> None:
     """Open, exact and unlike operands of one shape or others, met in turn, under several causes."""

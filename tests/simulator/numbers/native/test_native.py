@@ -105,7 +105,7 @@ def test_rows_of_the_matrix_on_many_codes(chain: Chain) -> None:
 
 
 @pytest.mark.parametrize("src", [*PAIRED, E5M2], ids=str)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(9)
 def test_every_pair_in_every_mode(src: Format) -> None:
     codes = codes_of_interest(src, 2_000)
     codes = np.concatenate([codes[:: max(1, codes.size // 6_000)], codes[-2_000:]])
@@ -181,7 +181,7 @@ def test_lengths_and_alignments(chain: Chain) -> None:
     ids=str,
 )
 @pytest.mark.parametrize("chain", one_of_each_width(), ids=name)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8)
 def test_large_results_bypass_the_cache(chain: Chain, offsets: tuple[int, ...]) -> None:
     src, dst = chain[0].src, chain[-1].dst
     rng = np.random.default_rng([SEED, 3])
