@@ -42,7 +42,7 @@ from tiling.cost import COST_SETS, DEFAULT_COST_SET, STARTUP_RULE, CostParameter
 
 @functools.cache
 def some_cases() -> tuple[ArithmeticCase, ...]:
-    return tuple(arithmetic_cases(random_codes=2000))
+    return tuple(arithmetic_cases(random_codes=500))
 
 
 def arithmetic(device: CheckOnDevice) -> dict[str, DeviceFact]:
