@@ -91,14 +91,21 @@ def _cast_library(target: KernelTarget) -> Library:
 CAST_LIBRARIES: Final = MappingProxyType({f: _cast_library(of) for f, of in TARGETS.items()})
 """Of casts, by chip family."""
 CAST_LIBRARY: Final = CAST_LIBRARIES[A2_A3_TARGET.family]
-CHECK_LIBRARY: Final = Library(
-    file="libpypto_cast_check.so",
-    kernels="checks/check_kernels.asc",
-    parts=("CHECKS",),
-    op="checks/check_op.cpp",
-    folders=(".", "checks"),
-)
-"""Of `pypto-cast device-check`, which builds it."""
+
+
+def _check_library(target: KernelTarget) -> Library:
+    return Library(
+        file="libpypto_cast_check.so",
+        kernels="checks/check_kernels.asc",
+        parts=("CHECKS",),
+        op="checks/check_op.cpp",
+        folders=(".", "checks"),
+        target=target,
+    )
+
+
+CHECK_LIBRARIES: Final = MappingProxyType({f: _check_library(of) for f, of in TARGETS.items()})
+"""Of `pypto-cast device-check`, which builds them, by chip family."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,22 +13,24 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from ascend_kernels.emit import CPP_TYPES, macro, round_mode
+from ascend_kernels.instances import TARGETS
 from ascend_kernels.matrix import MATRIX, CastRule
 from simulator.machine.memory import Bytes
 from simulator.numbers.formats import FP16, FP32, FloatFormat
 from simulator.numbers.native.format_tables import write_or_check
-from tiling.chips import A2_A3
+from tiling.chips import ASCEND_950
 
 CHECK_SOURCES: Final = Path(__file__).parents[1] / "csrc" / "checks"
 CHECK_HEADER: Final = CHECK_SOURCES / "check_instances.h"
-CHECKED_FAMILY: Final = A2_A3
-"""The family that the kernels of a device check are compiled for."""
 BINARY: Final = ("vadd", "vsub", "vmul", "vdiv")
 UNARY: Final = ("vsqrt", "vexp", "vln", "vrsqrt")
 SUM: Final = "vcadd"
+INT_SUM: Final = "int_sum_{}_{}"
+"""The instance for sums whose low bits are kept, or that are clamped, and a format: of the 950."""
 WIDENED: Final = {f"autocast_{name}": name for name in ("vadd", "vmul", "vexp", "vrsqrt")}
 """Instructions of FP32 on widened FP16, and their names without it."""
 SORTS: Final[Mapping[str, tuple[str, tuple[int, ...]]]] = {
@@ -38,6 +40,8 @@ SORTS: Final[Mapping[str, tuple[str, tuple[int, ...]]]] = {
 }
 """Of a kernel that sorts four lists of 32 scores: the name of the merge in C++, and the lengths of
 the lists in its results."""
+EXTREMES: Final[Mapping[str, str]] = {"argmax": "true", "argmin": "false"}
+"""Instances that give the extreme of each 256 B, and its place; whether it is the greatest."""
 RESULT_BYTES: Final = 32
 """Bytes that each core writes of a number."""
 REPEAT_BYTES: Final = 256
@@ -53,6 +57,9 @@ _FIELDS: Final = (
     ("half_bytes", "where the results of a Cast begin there"),
     ("ctrl_float", "CTRL[48] as it is left"),
     ("ctrl_cast", "CTRL[59] as it is left"),
+    ("ctrl_nan", "CTRL[50] as it is left; of the 950, as are the next two"),
+    ("ctrl_int", "CTRL[53] as it is left"),
+    ("ctrl_global", "CTRL[60] as it is left"),
 )
 
 
@@ -72,8 +79,8 @@ def cast_clock_name(rule: CastRule, *, apart: bool) -> str:
     return f"clock_{rule.src}_{rule.dst}{'_apart' if apart else ''}".lower()
 
 
-def _table() -> dict[str, str]:
-    """The kernel of each instance, as C++ names it."""
+def _table(family: str) -> dict[str, str]:
+    """The kernel of each instance, as C++ names it; those that all families have are first."""
     found = {
         arithmetic_name(name, fmt): f"Arithmetic<{name[:2].upper()}{name[2:]}, {CPP_TYPES[fmt]}>"
         for name in (*BINARY, *UNARY, SUM)
@@ -84,17 +91,29 @@ def _table() -> dict[str, str]:
         for name, (lists, _) in SORTS.items()
         for fmt in (FP32, FP16)
     }
+    found |= {
+        arithmetic_name(name, fmt): f"Arithmetic<Extreme<{is_max}>, {CPP_TYPES[fmt]}>"
+        for name, is_max in EXTREMES.items()
+        for fmt in (FP32, FP16)
+    }
     found |= {"ctrl_read": "Control<false>", "ctrl_set": "Control<true>"}
     found |= {
         arithmetic_name(name, FP16): f"Arithmetic<Widened<{wide[:2].upper()}{wide[2:]}>, half>"
         for name, wide in WIDENED.items()
     }
     found["copy_tail"] = "CopyTail"
+    if family == ASCEND_950:
+        return found | {
+            INT_SUM.format(word, fmt): f"Arithmetic<IntegerAdd<{clamps}>, {fmt}_t>"
+            for word, clamps in (("kept", "false"), ("clamped", "true"))
+            for fmt in ("int16", "int32")
+        }
     found |= {f"clock_{name.lower()}": f"Clock<{name}>" for name in ("Nothing", "Barrier", "Flag")}
     found |= {"clock_read": "Clock<Copy<true>>", "clock_write": "Clock<Copy<false>, true>"}
     found |= {"clock_read_gm": "Clock<Sweep<true>>", "clock_write_gm": "Clock<Sweep<false>, true>"}
-    found["clock_pass"] = "Clock<Pass, true>"
-    for rule in MATRIX[CHECKED_FAMILY].values():
+    found |= {"clock_pass": "Clock<Pass, true>", "clock_task": "Clock<Task, true>"}
+    found["clock_slots"] = "Clock<Slots, true>"
+    for rule in MATRIX[family].values():
         mode = rule.default if rule.instruction_modes != (None,) else None
         for apart in (False, True):
             words = f"{CPP_TYPES[rule.src]}, {CPP_TYPES[rule.dst]}, {round_mode(mode)}"
@@ -103,9 +122,13 @@ def _table() -> dict[str, str]:
     return found
 
 
-CHECK_KERNELS: Final = _table()
-"""In launch order."""
-_NUMBERS: Final = {name: number for number, name in enumerate(CHECK_KERNELS)}
+CHECK_KERNELS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+    {family: MappingProxyType(_table(family)) for family in TARGETS}
+)
+"""By family, in launch order. No cost set has figures of the 950: no clock of it is asked."""
+_NUMBERS: Final = {
+    name: number for names in CHECK_KERNELS.values() for number, name in enumerate(names)
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -113,7 +136,7 @@ class CheckProgram:
     """A launch of a check's kernel.
 
     Attributes:
-        kernel: a name of CHECK_KERNELS.
+        kernel: a name of CHECK_KERNELS, of a family that has it.
         x: what it reads, as bytes.
         result_bytes: what it writes.
         cores: vector cores that run it.
@@ -145,7 +168,13 @@ class CheckProgram:
 def check_header() -> str:
     """The text of the generated header."""
     fields = [f"    uint32_t {name};  // {text}" for name, text in _FIELDS]
-    entries = [f"X({name}, {kernel})" for name, kernel in CHECK_KERNELS.items()]
+    instances: list[str] = []
+    for family, kernels in CHECK_KERNELS.items():
+        entries = [f"X({name}, {kernel})" for name, kernel in kernels.items()]
+        instances += [
+            f"{'#elif' if instances else '#if'} PYPTO_CAST_ARCH == {TARGETS[family].architecture}",
+            *macro("PYPTO_CHECK_INSTANCES", entries),
+        ]
     lines = [
         "// Generated by `python -m ascend_kernels.checks.check_program`; do not edit.",
         "// clang-format off",
@@ -154,13 +183,16 @@ def check_header() -> str:
         "",
         "#include <cstdint>",
         "",
+        '#include "../cast_instances.h"',
+        "",
         "struct CheckTilingData {",
         *fields,
         "};",
         f"static_assert(sizeof(CheckTilingData) == {ctypes.sizeof(CheckTilingData)});",
         "",
         "// Every kernel, in launch order: X(name, type...).",
-        *macro("PYPTO_CHECK_INSTANCES", entries),
+        *instances,
+        "#endif",
         "",
         "#endif  // PYPTO_CHECK_INSTANCES_H",
     ]

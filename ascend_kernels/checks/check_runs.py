@@ -27,9 +27,10 @@ def load_checks() -> None:
     """
     npu.load()
     try:
-        library = build.cached_library(build.CHECK_LIBRARY)
+        kind = build.CHECK_LIBRARIES[npu.library_of_device().target.family]
+        library = build.cached_library(kind)
         if not library.is_file():
-            build.build(kind=build.CHECK_LIBRARY)
+            build.build(kind=kind)
         for folder in (cache_folder(), library.parent):
             check_private(folder)
         _torch().ops.load_library(str(library))

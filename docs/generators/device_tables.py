@@ -11,10 +11,11 @@ from types import MappingProxyType
 from typing import Final
 
 from docs.generators.markdown_text import table
-from pypto_cast.device.cases import NIBBLES, ROUTES, SHAPE_FACTS
-from pypto_cast.device.core_state_check import COPY_TAIL
-from pypto_cast.device.cycles_check import CYCLE_FACTS, LOOP_PASS
+from pypto_cast.device.cases import NIBBLE_FACTS, ROUTES, SATMODE, SHAPE_FACTS
+from pypto_cast.device.core_state_check import COPY_TAIL, CTRL_ENTRY, CTRL_LEFT, INT_SUMS
+from pypto_cast.device.cycles_check import CYCLE_FACTS, LOOP_PASS, SLOTS, TASK
 from pypto_cast.device.device_model import (
+    ARG_ORDER,
     AUTOCAST,
     MERGE_ORDER,
     OPERATION_FACTS,
@@ -42,15 +43,14 @@ class Settled:
 
 SETTLED: Final = (
     Settled(
-        facts=("NaN pattern", "NaN to integers", "infinities"),
+        facts=(*("NaN pattern", "NaN to integers", "NaN where results saturate", "infinities"),),
         english="NaN payloads",
         chinese="NaN 的编码",
     ),
     Settled(
         facts=(
             *("overflow to nearest", "overflow under directed rounding", "overflow of CAST_ODD"),
-            *("overflow with CTRL[48] = 0", "CTRL at kernel entry"),
-            "CTRL after a kernel that left it changed",
+            *("overflow with CTRL[48] = 0", CTRL_ENTRY, CTRL_LEFT),
         ),
         english="overflow under directed rounding",
         chinese="定向舍入下的溢出",
@@ -76,14 +76,23 @@ SETTLED: Final = (
         english="a possible second rounding",
         chinese="是否舍入两次",
     ),
-    Settled(facts=(NIBBLES,), english="the order of INT4 nibbles", chinese="两个 INT4 的顺序"),
+    Settled(
+        facts=tuple(NIBBLE_FACTS.values()),
+        english="the order of INT4 and FP4 nibbles",
+        chinese="两个 INT4 或 FP4 的顺序",
+    ),
+    Settled(
+        facts=("NaN with CTRL[50] = 1", INT_SUMS, SATMODE),
+        english="the control bits of the 950",
+        chinese="950 的控制位",
+    ),
     Settled(
         facts=(*OPERATION_FACTS, SPECIALS, SUM_ORDER, AUTOCAST),
         english="the rounding of arithmetic",
         chinese="算术运算的舍入",
     ),
     Settled(
-        facts=(SORTED_SCORES, SORT_ORDER, MERGE_ORDER),
+        facts=(SORTED_SCORES, SORT_ORDER, MERGE_ORDER, ARG_ORDER),
         english="the order of equal elements",
         chinese="相等元素的次序",
     ),
@@ -93,11 +102,11 @@ SETTLED: Final = (
         chinese="结果是否随 TileShape 变化",
     ),
     Settled(
-        facts=tuple(name for name in CYCLE_FACTS if name != LOOP_PASS),
+        facts=tuple(name for name in CYCLE_FACTS if name not in (LOOP_PASS, SLOTS, TASK)),
         english="figures of the chips",
         chinese="芯片参数",
     ),
-    Settled(facts=(LOOP_PASS,), english="cycles of tasks", chinese="任务的周期数"),
+    Settled(facts=(LOOP_PASS, SLOTS, TASK), english="cycles of tasks", chinese="任务的周期数"),
 )
 """Each fact of a device check once."""
 

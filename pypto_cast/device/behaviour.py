@@ -5,35 +5,45 @@ Standings and sources of what is assumed: simulator/numbers/convert.py and the R
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from ascend_kernels.matrix import MATRIX, CastControls, Resolution, resolve
+from ascend_kernels.instances import API_MODES
+from ascend_kernels.matrix import (
+    DEFAULT_CONTROLS,
+    MATRIX,
+    CastControls,
+    CastRule,
+    Resolution,
+    resolve,
+)
 from ascend_kernels.program import conversions
 from simulator.numbers import float_environment
-from simulator.numbers.convert import Conversion, values_of
-from simulator.numbers.formats import BF16, FP16, Codes, Format, IntFormat
+from simulator.numbers.convert import INF_NAN, Conversion, in_numpy, values_of
+from simulator.numbers.formats import Codes, Format, IntFormat
 from simulator.numbers.rounding import RoundMode
-from tiling.chips import A2_A3
+from tiling.chips import A2_A3, ASCEND_950, CHIPS
 
 Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedCast:
-    """A cast under one round mode, saturation mode and overflow mode.
+    """A cast under one round mode, saturation mode and state of the control bits.
 
     Attributes:
         resolution: pair, round mode, saturation mode.
-        inf_nan_mode: CTRL[48].
+        controls: the control bits.
     """
 
     resolution: Resolution
-    inf_nan_mode: bool
+    controls: CastControls = DEFAULT_CONTROLS
 
     @property
     def src(self) -> Format:
@@ -51,26 +61,58 @@ class CheckedCast:
     @property
     def conversions(self) -> tuple[Conversion, ...]:
         """The steps as conversions between number formats."""
-        return conversions(self.resolution, CastControls(inf_nan_mode=self.inf_nan_mode))
+        return conversions(self.resolution, self.controls)
+
+    @property
+    def saturates(self) -> bool:
+        """Results in a float format saturate, which others keep infinities and NaN for."""
+        rule = self.resolution.rule
+        policy = rule.policy(self.controls, saturate=self.resolution.saturate)
+        return not isinstance(self.dst, IntFormat) and policy != INF_NAN
 
     def __str__(self) -> str:
         mode = f" CAST_{self.resolution.mode}" if self.resolution.mode else ""
         off = " OFF" if self.truncates else ""
-        saturating = "" if self.inf_nan_mode else " CTRL[48] = 0"
-        return f"{self.resolution.rule}{mode}{off}{saturating}"
+        controls = self.controls
+        bits = "" if controls.inf_nan_mode else " CTRL[48] = 0"
+        bits += " CTRL[50] = 1" if controls.fp8_nan else ""
+        if not controls.global_saturation:
+            bits += " CTRL[60] = 0"
+        return f"{self.resolution.rule}{mode}{off}{bits}"
 
 
-def _every_cast() -> Iterator[CheckedCast]:
-    for rule in MATRIX[A2_A3].values():
-        for mode in rule.modes or (None,):
+def _every_cast(family: str) -> Iterator[CheckedCast]:
+    for rule in MATRIX[family].values():
+        had = API_MODES.get(family, {}).get((rule.src, rule.dst))
+        modes = [mode for mode in rule.modes if had is None or mode in had]
+        for mode in modes or (None,):
             for saturate in (True, False) if rule.off else (True,):
-                resolution = resolve(A2_A3, rule.src, rule.dst, mode, saturate=saturate)
-                for inf_nan_mode in (True, False) if rule.dst in (FP16, BF16) else (True,):
-                    yield CheckedCast(resolution=resolution, inf_nan_mode=inf_nan_mode)
+                resolution = resolve(family, rule.src, rule.dst, mode, saturate=saturate)
+                for controls in _states(rule):
+                    yield CheckedCast(resolution=resolution, controls=controls)
 
 
-CASTS: Final[Mapping[str, CheckedCast]] = {str(x): x for x in _every_cast()}
-"""Every pair, mode, saturation and overflow mode, by name."""
+def _states(rule: CastRule) -> Iterator[CastControls]:
+    """The states of CTRL[48] and CTRL[50] that a row tells apart."""
+    yield DEFAULT_CONTROLS
+    if rule.saturation != rule.overflow:
+        yield CastControls(inf_nan_mode=False)
+    if rule.saturation_with_nan != rule.saturation:
+        yield CastControls(inf_nan_mode=False, fp8_nan=True)
+
+
+@functools.cache
+def casts_of(family: str) -> Mapping[str, CheckedCast]:
+    """Every pair, mode, saturation mode and state of CTRL[48] and CTRL[50] of a family, by name.
+
+    Modes that AscendC's Cast lacks are left out: no kernel can ask a device for them.
+    """
+    return MappingProxyType({str(cast): cast for cast in _every_cast(family)})
+
+
+def family_of(chip: str) -> str:
+    """The family of a chip by its name; of one that is not known A2 and A3."""
+    return CHIPS[chip].isa if chip in CHIPS else A2_A3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,8 +157,12 @@ class CastElements:
             beyond = (values > dst.max) | (values < dst.min)
         else:
             magnitudes = expected & expected.dtype.type(dst.sign_code - 1)
-            exponent = (dst.max_code >> dst.man_bits) - dst.bias
-            beyond = (size >= np.ldexp(1.0, exponent + 1)) | (magnitudes == dst.inf_code)
+            last = [dst.max_code, dst.code_of_rank(dst.max_rank - 1)]
+            ends = values_of(np.array(last, dst.code_dtype), dst)
+            most, before = in_numpy(ends, dst).astype(np.float64)
+            beyond = (size >= 2 * most - before) | (magnitudes == dst.inf_code)
+            if dst.nan_code is not None:
+                beyond |= expected == dst.nan_code
             underflow = (size > 0) & (size < np.ldexp(1.0, dst.min_quantum))
             zero_result = magnitudes == 0
             subnormal_result = (magnitudes > 0) & (magnitudes < 1 << dst.man_bits)
@@ -154,12 +200,14 @@ class Behaviour:
         assumed: what this package assumes.
         holds: which elements show it, if none before it in the table claims them; True for all.
         is_rounding: it depends on every bit of a source, so that no one code stands for it.
+        families: whose casts show it.
     """
 
     name: str
     assumed: str
     holds: Callable[[CastElements], Mask | bool]
     is_rounding: bool = False
+    families: tuple[str, ...] = (A2_A3, ASCEND_950)
 
 
 # In order: an element belongs to the first that holds.
@@ -170,13 +218,26 @@ BEHAVIOURS: Final = (
         holds=lambda e: e.nan & e.is_to_int,
     ),
     Behaviour(
+        name="NaN with CTRL[50] = 1",
+        assumed="kept in E5M2 and E4M3FN: 0x7F, though results saturate",
+        holds=lambda e: e.nan & e.cast.controls.fp8_nan,
+        families=(ASCEND_950,),
+    ),
+    Behaviour(
+        name="NaN where results saturate",
+        assumed="0",
+        holds=lambda e: e.nan & e.cast.saturates,
+    ),
+    Behaviour(
         name="NaN pattern",
-        assumed="FP16 0x7FFF, BF16 0x7FFF, FP32 0x7FFFFFFF, whatever the sign and the payload",
+        assumed="FP16, BF16 0x7FFF, FP32 0x7FFFFFFF, E5M2, E4M3FN 0x7F, HF8 0x80, whatever the "
+        "sign and the payload",
         holds=lambda e: e.nan,
     ),
     Behaviour(
         name="infinities",
-        assumed="kept in floats, or the largest number with CTRL[48] = 0; integers clamp",
+        assumed="kept in floats (E4M3FN: NaN), or the largest number with CTRL[48] = 0; integers "
+        "clamp",
         holds=lambda e: e.infinite,
     ),
     Behaviour(
@@ -192,7 +253,7 @@ BEHAVIOURS: Final = (
     Behaviour(
         name="overflow with CTRL[48] = 0",
         assumed="the largest number of the sign",
-        holds=lambda e: e.beyond & (not e.cast.inf_nan_mode),
+        holds=lambda e: e.beyond & (not e.cast.controls.inf_nan_mode),
     ),
     Behaviour(
         name="overflow of CAST_ODD",
@@ -250,9 +311,14 @@ BEHAVIOURS: Final = (
 )
 
 
+def behaviours_in(family: str) -> Mapping[str, str]:
+    """The behaviours that the casts of a family show, and the assumption of each."""
+    return {each.name: each.assumed for each in BEHAVIOURS if family in each.families}
+
+
 def behaviours_of(cast: CheckedCast, codes: Codes, expected: Codes) -> npt.NDArray[np.intp]:
     """The place in BEHAVIOURS of each element of a cast."""
-    held = values_of(codes, cast.src)
+    held = in_numpy(values_of(codes, cast.src), cast.src)
     is_int = isinstance(cast.src, IntFormat)
     with float_environment.quiet():  # signalling NaNs
         values = held.astype(np.int64 if is_int else np.float64)

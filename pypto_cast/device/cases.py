@@ -12,18 +12,18 @@ from typing import Final
 
 import numpy as np
 
-from ascend_kernels.checks.check_program import CHECKED_FAMILY
-from ascend_kernels.matrix import MATRIX, CastControls, CastRule, Resolution, resolve
+from ascend_kernels.instances import TARGETS
+from ascend_kernels.matrix import MATRIX, CastControls, CastRule, resolve
 from ascend_kernels.program import TileProgram, lower
 from ascend_kernels.routing.chain_ranking import chain_of_text
 from ascend_kernels.routing.chains import route_program
 from ascend_kernels.routing.verdict_table import recorded_rows
 from ascend_kernels.vector_work import element_bits
-from pypto_cast.device.behaviour import CASTS, CheckedCast
+from pypto_cast.device.behaviour import CheckedCast, casts_of
 from simulator.numbers.convert import codes_of
-from simulator.numbers.formats import FORMATS, FP32, INT4, INT32, INT64, Codes, Format
+from simulator.numbers.formats import FORMATS, FP32, INT4, INT32, INT64, Codes, Format, IntFormat
 from simulator.numbers.rounding import boundary_codes
-from tiling.chips import Chip
+from tiling.chips import A2_A3, ASCEND_950, Chip
 from tiling.grid import Shape
 from tiling.plan import plan
 from tiling.ub import padded_row_bytes
@@ -40,6 +40,12 @@ _TILE: Final = 4096
 _PIECE: Final = 1 << 24
 _SEED: Final = 20261122
 NIBBLES: Final = "nibbles of INT4"
+FP4_NIBBLES: Final = "nibbles of FP4"
+NIBBLE_FACTS: Final[Mapping[str, str]] = {A2_A3: NIBBLES, ASCEND_950: FP4_NIBBLES}
+"""The fact about elements of four bits, by family."""
+SATMODE: Final = "SatMode of a Cast with CTRL[60] = 0"
+SATMODE_ASSUMED: Final = "saturates as CTRL[48] = 0 has all casts saturate, though CTRL[48] is 1"
+"""CANN asc-devkit, SetCtrlSpr, table 3."""
 PADDING: Final = "padding of rows"
 UB_LIMIT: Final = "UB at its limits"
 ROWS: Final = "many rows"
@@ -75,6 +81,7 @@ class CheckCase:
         about: the fact that its differences tell of; None: by element, as behaviour.py has it.
         is_once: it runs once where all its results are as assumed.
         parts: of a route, its casts alone.
+        is_relative: its results are expected to be those of `parts` on the same device.
         name: in tables.
     """
 
@@ -83,13 +90,14 @@ class CheckCase:
     about: str | None = None
     is_once: bool = False
     parts: tuple[CheckedCast, ...] = ()
+    is_relative: bool = False
     name: str = ""
 
     @property
     def cast(self) -> CheckedCast:
         """The cast, whatever its tiles."""
         program = self.program
-        return CheckedCast(resolution=program.resolution, inf_nan_mode=program.inf_nan_mode)
+        return CheckedCast(resolution=program.resolution, controls=program.controls)
 
     def alone(self, run: Callable[[CheckCase], Codes]) -> Codes:
         """The results by the casts alone, along one axis: differences there are not `about`."""
@@ -105,18 +113,19 @@ class CheckCase:
 def cast_cases(
     chip: Chip, *, exhaustive: bool = False, random_codes: int = RANDOM_CODES
 ) -> Iterator[CheckCase]:
-    """Every pair, mode, saturation and overflow mode, then shapes of each pair, then routes.
+    """Every pair, mode, saturation mode and state of the control bits, then shapes, then routes.
 
     Args:
         chip: the device's.
         exhaustive: all codes of 32-bit sources once, beside boundaries and random codes.
         random_codes: how many of them.
     """
-    for cast in CASTS.values():
+    for cast in casts_of(chip.isa).values():
         yield from code_cases(cast, chip, exhaustive=exhaustive, random_codes=random_codes)
     for rule in MATRIX[chip.isa].values():
+        yield from satmode_cases(rule, chip)
         yield from shape_cases(rule, chip)
-    for src in route_sources():
+    for src in route_sources(chip.isa):
         yield from route_cases(src, chip)
 
 
@@ -132,7 +141,7 @@ def code_cases(
 
 def _plain(cast: CheckedCast, codes: Codes, chip: Chip) -> CheckCase:
     tile = (min(_TILE, codes.size),)
-    program = _program((codes.size,), tile, cast.resolution, chip, cast.inf_nan_mode)
+    program = _program((codes.size,), tile, cast, chip)
     return CheckCase(program=program, codes=codes)
 
 
@@ -148,7 +157,7 @@ def _sample(src: Format, random_codes: int) -> Codes:
     codes = boundary_codes(src)
     if src.bits > 16:
         words = np.random.default_rng(_SEED).bytes(random_codes * src.code_dtype.itemsize)
-        settling = np.array(_SETTLING[src]).astype(src.dtype)
+        settling = np.array(_SETTLING.get(src, ())).astype(src.dtype)
         some = codes_of(np.concatenate([settling, -settling]), src)
         codes = np.concatenate([codes, some, np.frombuffer(words, src.code_dtype)])
     even = codes[: codes.size // 2 * 2]
@@ -158,14 +167,34 @@ def _sample(src: Format, random_codes: int) -> Codes:
 
 def shape_cases(rule: CastRule, chip: Chip) -> Iterator[CheckCase]:
     """The shapes of a pair, two tiles at least: they lie on two cores."""
-    resolution = resolve(rule.family, rule.src, rule.dst, rule.default)
+    cast = CheckedCast(resolution=resolve(rule.family, rule.src, rule.dst, rule.default))
     codes = boundary_codes(rule.src)
     for about, shapes in _shapes(rule, chip).items():
         for shape, tile in shapes:
             count = math.prod(shape)
             some = np.resize(codes[:: max(1, codes.size // count)], count)
-            program = _program(shape, tile, resolution, chip, True)
+            program = _program(shape, tile, cast, chip)
             yield CheckCase(program=program, codes=some, about=about)
+
+
+def satmode_cases(rule: CastRule, chip: Chip) -> Iterator[CheckCase]:
+    """A cast of a pair that saturates by its own SatMode, though CTRL[48] keeps infinities.
+
+    Its results are expected to be those of the same cast by the bits. No kernel asks for a SatMode
+    that does not saturate: Cast of AscendC's memory API has none.
+    """
+    own = CastControls(global_saturation=False)
+    if chip.isa != ASCEND_950 or not rule.has_satmode(own):
+        return
+    resolution = resolve(chip.isa, rule.src, rule.dst, rule.default, controls=own)
+    case = _plain(CheckedCast(resolution=resolution, controls=own), _sample(rule.src, 0), chip)
+    by_bits = CastControls(inf_nan_mode=isinstance(rule.dst, IntFormat))
+    yield dataclasses.replace(
+        case,
+        about=SATMODE,
+        parts=(CheckedCast(resolution=resolution, controls=by_bits),),
+        is_relative=True,
+    )
 
 
 def _shapes(rule: CastRule, chip: Chip) -> dict[str, list[tuple[Shape, Shape]]]:
@@ -194,10 +223,11 @@ def _shapes(rule: CastRule, chip: Chip) -> dict[str, list[tuple[Shape, Shape]]]:
 
 def route_cases(src: Format, chip: Chip) -> Iterator[CheckCase]:
     """The best route from a format to each that it leads to by casts alone, with boundaries."""
+    family = chip.isa
     edges = boundary_codes(src)
     codes = edges[:: -(-edges.size // _ROUTE_CODES)]
     codes = codes[: codes.size // 4 * 4]
-    for name in _best_routes()[src]:
+    for name in _best_routes(family)[src]:
         chain = chain_of_text(name)
         shape = (2, codes.size // 2)
         yield CheckCase(
@@ -205,10 +235,7 @@ def route_cases(src: Format, chip: Chip) -> Iterator[CheckCase]:
             codes=codes,
             about=ROUTES,
             parts=tuple(
-                CheckedCast(
-                    resolution=resolve(CHECKED_FAMILY, cast.rule.src, cast.rule.dst, cast.mode),
-                    inf_nan_mode=True,
-                )
+                CheckedCast(resolution=resolve(family, cast.rule.src, cast.rule.dst, cast.mode))
                 for cast in chain.casts
             ),
             name=name,
@@ -216,13 +243,15 @@ def route_cases(src: Format, chip: Chip) -> Iterator[CheckCase]:
 
 
 @functools.cache
-def _best_routes() -> Mapping[Format, tuple[str, ...]]:
+def _best_routes(family: str) -> Mapping[Format, tuple[str, ...]]:
     """The routes of two casts and more, of each pair the best of its first mode, by source.
 
-    None passes through INT4, whose elements share bytes.
+    None passes through INT4, whose elements share bytes. The kernels of the 950 have no routes.
     """
+    if not TARGETS[family].route_instances:
+        return MappingProxyType({})
     found: dict[tuple[str, str], str] = {}
-    for (src, dst, _), routes in recorded_rows(CHECKED_FAMILY).items():
+    for (src, dst, _), routes in recorded_rows(family).items():
         for each in routes:
             chain = chain_of_text(each.route)
             is_of_casts = all(isinstance(cast.rule, CastRule) for cast in chain.casts)
@@ -235,13 +264,11 @@ def _best_routes() -> Mapping[Format, tuple[str, ...]]:
     return MappingProxyType(by_source)
 
 
-def route_sources() -> tuple[Format, ...]:
-    """The formats that routes begin with."""
-    return tuple(_best_routes())
+def route_sources(family: str) -> tuple[Format, ...]:
+    """The formats that routes of a family begin with."""
+    return tuple(_best_routes(family))
 
 
-def _program(
-    shape: Shape, tile: Shape, resolution: Resolution, chip: Chip, inf_nan_mode: bool
-) -> TileProgram:
-    tiles = plan(shape, tile, element_bits(resolution), chip)
-    return lower(tiles, resolution, CastControls(inf_nan_mode=inf_nan_mode))
+def _program(shape: Shape, tile: Shape, cast: CheckedCast, chip: Chip) -> TileProgram:
+    tiles = plan(shape, tile, element_bits(cast.resolution), chip)
+    return lower(tiles, cast.resolution, cast.controls)

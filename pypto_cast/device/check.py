@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,37 +17,71 @@ from pypto_cast.device.arithmetic_check import (
     ARITHMETIC_FACTS,
     assumed_arithmetic,
 )
-from pypto_cast.device.behaviour import BEHAVIOURS, CheckedCast, behaviours_of, is_negative
-from pypto_cast.device.cases import NIBBLES, ROUTES, ROUTES_ASSUMED, SHAPE_FACTS, CheckCase
+from pypto_cast.device.behaviour import (
+    BEHAVIOURS,
+    CheckedCast,
+    behaviours_in,
+    behaviours_of,
+    is_negative,
+)
+from pypto_cast.device.cases import (
+    NIBBLE_FACTS,
+    ROUTES,
+    ROUTES_ASSUMED,
+    SATMODE,
+    SATMODE_ASSUMED,
+    SHAPE_FACTS,
+    CheckCase,
+    route_sources,
+)
 from pypto_cast.device.core_state_check import (
     COPY_TAIL,
     COPY_TAIL_ASSUMED,
-    CTRL_FACTS,
+    INT_SUMS,
+    INT_SUMS_ASSUMED,
+    control_facts,
 )
 from pypto_cast.device.cycles_check import CYCLE_FACTS, assumed_cycles
 from pypto_cast.device.facts import Agreement, DeviceFact, Part, Tally
 from pypto_cast.device.repetition import Layout, Places, observe
-from pypto_cast.device.sort_check import SORT_FACTS
+from pypto_cast.device.sort_check import ARG_FACTS, SORT_FACTS
 from simulator.machine.execute import execute
 from simulator.numbers import float_environment
 from simulator.numbers.convert import values_of
-from simulator.numbers.formats import INT4, Codes
+from simulator.numbers.formats import Codes
+from tiling.chips import A2_A3, ASCEND_950
 
 CastOnDevice = Callable[[TileProgram, npt.NDArray[Any]], Codes]
 """Runs a program on values, 1-D; gives the destination's codes. The twin's `execute` is one."""
 
-_ASSUMED: Final = {
-    **{behaviour.name: behaviour.assumed for behaviour in BEHAVIOURS},
-    NIBBLES: "two in a byte, the first in the low nibble",
-    **SHAPE_FACTS,
-    ROUTES: ROUTES_ASSUMED,
-}
-FACTS: Final[Mapping[Part, Mapping[str, str]]] = {
-    "cast": {**_ASSUMED, **CTRL_FACTS, COPY_TAIL: COPY_TAIL_ASSUMED},
-    "arithmetic": {name: assumed_arithmetic(name) for name in ARITHMETIC_FACTS} | SORT_FACTS,
-    "cycles": {name: assumed_cycles(name) for name in CYCLE_FACTS},
-}
-"""Every fact that a part is about, and its assumed value."""
+
+def _assumed(family: str) -> dict[str, str]:
+    """The facts that casts of a family tell, and the assumption of each."""
+    return {
+        **behaviours_in(family),
+        NIBBLE_FACTS[family]: "two in a byte, the first in the low nibble",
+        **SHAPE_FACTS,
+        **({ROUTES: ROUTES_ASSUMED} if route_sources(family) else {}),
+        **({SATMODE: SATMODE_ASSUMED} if family == ASCEND_950 else {}),
+    }
+
+
+@functools.cache
+def facts_in(family: str) -> Mapping[Part, Mapping[str, str]]:
+    """Every fact that a part is about on chips of a family, and its assumed value.
+
+    No cost set has figures of the 950, so none of its cycles is compared.
+    """
+    cycles = {name: assumed_cycles(name) for name in CYCLE_FACTS}
+    arithmetic = {name: assumed_arithmetic(name) for name in ARITHMETIC_FACTS}
+    integers = {INT_SUMS: INT_SUMS_ASSUMED} if family == ASCEND_950 else {}
+    return MappingProxyType(
+        {
+            "cast": {**_assumed(family), **control_facts(family), COPY_TAIL: COPY_TAIL_ASSUMED},
+            "arithmetic": {**arithmetic, **SORT_FACTS, **ARG_FACTS, **integers},
+            "cycles": cycles if family == A2_A3 else {},
+        }
+    )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -86,27 +122,32 @@ class _CastTally(Tally):
 
 
 @float_environment.quiet()
-def check_casts(device: CastOnDevice, cases: Iterable[CheckCase]) -> tuple[DeviceFact, ...]:
+def check_casts(
+    device: CastOnDevice, cases: Iterable[CheckCase], family: str = A2_A3
+) -> tuple[DeviceFact, ...]:
     """Compare a device's casts with this package's.
 
     Args:
         device: runs a program.
         cases: what is cast.
+        family: of the device's chip.
 
     Returns:
         A fact for each behaviour, agreeing or not.
     """
-    tallies = {name: _CastTally(name=name, assumed=text) for name, text in _ASSUMED.items()}
+    tallies = {name: _CastTally(name=name, assumed=text) for name, text in _assumed(family).items()}
     for case in cases:
         _compare(device, case, tallies)
     return tuple(tally.fact(results=tally.results) for tally in tallies.values())
 
 
-def assumed_facts(part: Part, why: str = "not measured") -> tuple[DeviceFact, ...]:
+def assumed_facts(
+    part: Part, why: str = "not measured", family: str = A2_A3
+) -> tuple[DeviceFact, ...]:
     """The facts of a part as they are assumed, and why they are not measured."""
     return tuple(
         DeviceFact(name=name, assumed=assumed, measured=why, verdict=Agreement.NOT_MEASURED)
-        for name, assumed in FACTS[part].items()
+        for name, assumed in facts_in(family)[part].items()
     )
 
 
@@ -114,17 +155,21 @@ def _compare(device: CastOnDevice, case: CheckCase, tallies: dict[str, _CastTall
     program, rule = case.program, case.program.resolution.rule
     values = values_of(case.codes, rule.src)
     expected = execute(program, values)
-    cast, run = str(case), _runs(device, case, expected, tallies[NIBBLES])
+    nibbles = tallies[NIBBLE_FACTS[rule.family]]
+    cast, run = str(case), _runs(device, case, expected, nibbles)
+
+    def plain(one: CheckCase) -> Codes:
+        of_one = execute(one.program, values_of(one.codes, one.cast.src))
+        return _runs(device, one, of_one, nibbles)(np.arange(of_one.size))
+
+    if case.is_relative:
+        expected = case.alone(plain)
     layout_of = partial(Layout.of_plan, program.plan)
     seen = observe(
         run, layout_of, expected, lambda codes: case.is_once and np.array_equal(codes, expected)
     )
-    if case.about is not None and any((codes != expected).any() for codes in seen.distinct):
-
-        def plain(one: CheckCase) -> Codes:
-            of_one = execute(one.program, values_of(one.codes, one.cast.src))
-            return _runs(device, one, of_one, tallies[NIBBLES])(np.arange(of_one.size))
-
+    is_about = case.about is not None and not case.is_relative
+    if is_about and any((codes != expected).any() for codes in seen.distinct):
         is_value = case.alone(plain) == seen.codes  # no matter of the shape, or the route
         expected = np.where(is_value, seen.codes, expected)
     measured = seen.codes
@@ -158,7 +203,7 @@ def _runs(
     def run(order: Places) -> Codes:
         return device(program, values[order].reshape(program.plan.shape)).reshape(-1)
 
-    if INT4 not in (rule.src, rule.dst):
+    if 4 not in (rule.src.bits, rule.dst.bits):
         return run
     found = run(np.arange(values.size))
     wrong = found != expected

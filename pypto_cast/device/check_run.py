@@ -164,6 +164,7 @@ class DeviceCheck:
 
     def _all_facts(self) -> Iterator[DeviceFact]:
         assert self.run is not None
+        assert self.device is not None
         left: Counter[str] = Counter()
         why: dict[str, str] = {}
         for step in self._steps:
@@ -172,7 +173,7 @@ class DeviceCheck:
                 text = self.run.failed.get(step.name, "its steps have not run")
                 why |= {name: text for name in step.facts if name not in why}
         for part in self.plan.parts:
-            for assumed in assumed_facts(part):
+            for assumed in assumed_facts(part, family=self.device.family):
                 fact = self.facts.get(assumed.name, assumed)
                 if not fact.tested:
                     text = (

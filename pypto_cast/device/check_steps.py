@@ -16,31 +16,35 @@ from pypto_cast.device.arithmetic_check import (
     check_arithmetic,
     facts_of_instruction,
 )
-from pypto_cast.device.behaviour import BEHAVIOURS, CASTS
+from pypto_cast.device.behaviour import behaviours_in, casts_of
 from pypto_cast.device.cases import (
-    NIBBLES,
+    NIBBLE_FACTS,
     RANDOM_CODES,
     ROUTES,
+    SATMODE,
     SHAPE_FACTS,
     code_cases,
     route_cases,
     route_sources,
+    satmode_cases,
     shape_cases,
 )
 from pypto_cast.device.check import check_casts
 from pypto_cast.device.core_state_check import (
     COPY_TAIL,
-    CTRL_FACTS,
+    INT_SUMS,
     check_control,
     check_copy_tails,
+    check_integer_sums,
+    control_facts,
 )
 from pypto_cast.device.cycles_check import CYCLE_FACTS, check_cycles
 from pypto_cast.device.facts import PARTS, DeviceFact, Part
 from pypto_cast.device.on_npu import CheckedDevice
-from pypto_cast.device.sort_check import SORT_FACTS, check_sorts
+from pypto_cast.device.sort_check import ARG_FACTS, SORT_FACTS, check_extremes, check_sorts
 from pypto_cast.report.report import Column, Report, Table, plain
-from simulator.numbers.formats import FP16, INT4, FloatFormat, Format
-from tiling.chips import CHIPS, Chip
+from simulator.numbers.formats import FP16, FloatFormat, Format
+from tiling.chips import A2_A3, ASCEND_950, CHIPS, Chip
 
 RUNS: Final = 5
 """Of each case, as `repetition` has them; more where results differ. All codes of a 32-bit format
@@ -148,30 +152,36 @@ class CheckPlan:
         )
 
     def _casts(self, chip: Chip) -> Iterator[CheckStep]:
-        behaviours = tuple(behaviour.name for behaviour in BEHAVIOURS)
+        behaviours, casts = tuple(behaviours_in(chip.isa)), casts_of(chip.isa)
 
         def codes(name: str, device: CheckedDevice) -> tuple[DeviceFact, ...]:
             cases = code_cases(
-                CASTS[name], chip, exhaustive=self.exhaustive, random_codes=self.random_codes
+                casts[name], chip, exhaustive=self.exhaustive, random_codes=self.random_codes
             )
-            return check_casts(device.cast, cases)
+            return check_casts(device.cast, cases, chip.isa)
 
-        for name, cast in CASTS.items():
-            facts = (*behaviours, *_nibbles(cast.src, cast.dst))
+        for name, cast in casts.items():
+            facts = (*behaviours, *_nibbles(chip, cast.src, cast.dst))
             results = self._results(cast.src)
             yield _step(f"codes of {name}", "cast", facts, results, partial(codes, name))
         for rule in MATRIX[chip.isa].values():
-            facts = (*SHAPE_FACTS, *_nibbles(rule.src, rule.dst))
+            facts = (*SHAPE_FACTS, *_nibbles(chip, rule.src, rule.dst))
 
             def shapes(device: CheckedDevice, rule: CastRule = rule) -> tuple[DeviceFact, ...]:
-                return check_casts(device.cast, shape_cases(rule, chip))
+                return check_casts(device.cast, shape_cases(rule, chip), chip.isa)
 
             yield _step(f"shapes of {rule}", "cast", facts, _SHAPES * RUNS, shapes)
 
-        for src in route_sources():
+            def satmodes(device: CheckedDevice, rule: CastRule = rule) -> tuple[DeviceFact, ...]:
+                return check_casts(device.cast, satmode_cases(rule, chip), chip.isa)
+
+            if any(satmode_cases(rule, chip)):
+                yield _step(f"SatMode of {rule}", "cast", (SATMODE,), _FEW * RUNS, satmodes)
+
+        for src in route_sources(chip.isa):
 
             def routes(device: CheckedDevice, src: Format = src) -> tuple[DeviceFact, ...]:
-                return check_casts(device.cast, route_cases(src, chip))
+                return check_casts(device.cast, route_cases(src, chip), chip.isa)
 
             yield _step(f"routes from {src}", "cast", (ROUTES,), _FEW * RUNS, routes)
 
@@ -181,7 +191,7 @@ class CheckPlan:
         def tails(device: CheckedDevice) -> tuple[DeviceFact, ...]:
             return (check_copy_tails(device.check, chip),)
 
-        yield _step("control register", "cast", tuple(CTRL_FACTS), _FEW, control)
+        yield _step("control register", "cast", tuple(control_facts(chip.isa)), _FEW, control)
         yield _step("tails of copies", "cast", (COPY_TAIL,), _FEW, tails)
 
     def _arithmetic(self, chip: Chip) -> Iterator[CheckStep]:
@@ -207,6 +217,18 @@ class CheckPlan:
 
             yield _step(f"sorts in {fmt}", "arithmetic", tuple(SORT_FACTS), _FEW, sorts)
 
+            def extremes(device: CheckedDevice, fmt: FloatFormat = fmt) -> tuple[DeviceFact, ...]:
+                return (check_extremes(device.check, fmt, chip),)
+
+            facts = tuple(ARG_FACTS)
+            yield _step(f"argmax and argmin in {fmt}", "arithmetic", facts, _FEW * RUNS, extremes)
+
+        def integers(device: CheckedDevice) -> tuple[DeviceFact, ...]:
+            return (check_integer_sums(device.check, chip),)
+
+        if chip.isa == ASCEND_950:
+            yield _step("sums of integers", "arithmetic", (INT_SUMS,), _FEW, integers)
+
     def _results(self, src: Format) -> int:
         """Results of all runs of a source's codes."""
         if src.bits <= 16:
@@ -226,12 +248,12 @@ def _step(name: str, part: Part, facts: tuple[str, ...], results: int, run: Run)
     return CheckStep(name=name, part=part, facts=facts, results=results, run=run)
 
 
-def _nibbles(*formats: Format) -> tuple[str, ...]:
-    return (NIBBLES,) if INT4 in formats else ()
+def _nibbles(chip: Chip, *formats: Format) -> tuple[str, ...]:
+    return (NIBBLE_FACTS[chip.isa],) if 4 in (fmt.bits for fmt in formats) else ()
 
 
 def _cycles(chip: Chip) -> Iterator[CheckStep]:
-    for fact in CYCLE_FACTS:
+    for fact in CYCLE_FACTS if chip.isa == A2_A3 else ():
 
         def run(device: CheckedDevice, fact: str = fact) -> tuple[DeviceFact, ...]:
             return check_cycles(device.check, chip, [fact], device.now)

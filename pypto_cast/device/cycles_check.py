@@ -23,6 +23,7 @@ from ascend_kernels.checks.check_program import (
     cast_clock_name,
 )
 from ascend_kernels.matrix import MATRIX, CastRule
+from ascend_kernels.schedule.simulated_cycles import FIRST_CYCLES, FORMS
 from pypto_cast.device.arithmetic_check import CheckOnDevice
 from pypto_cast.device.device_model import CLOCK
 from pypto_cast.device.facts import DeviceFact, Tally
@@ -42,11 +43,17 @@ CAST_PAIRS: Final = "cycles of Cast by pair"
 COPIES: Final = "cycles of copies"
 GM_RATE: Final = "bandwidth of GM"
 LOOP_PASS: Final = "cycles of a loop's pass"
+TASK: Final = "cycles of a task"
+SLOTS: Final = "cycles of a pass with two slots"
+SLOT_PASSES: Final = (4, 68)
+"""Of two loops, whose difference has neither the first pass nor the last."""
 SWEEP_BYTES: Final = 1 << 29
 """Of GM, more than twice the 192 MB of L2 on A2."""
 SWEEP_COPY_BYTES: Final = 1 << 16
 PASS_ELEMS: Final = (1024, 4096, 16384)
 """Of FP32, cast in a pass of a loop."""
+TASK_ELEMS: Final = (1024, 4096, 8192)
+"""Of FP32, cast in a task: sizes for which the cycles of *tasks* were fitted."""
 SYNCHRONIZATION: Final = "cycles of a barrier, a flag, an empty pass"
 CLOCK_ASSUMED: Final = "50 MHz by the host's clock, and as fast on every core"
 CLOCK_TIMES: Final = 20_000_000
@@ -72,9 +79,11 @@ _WORDS: Final = {
     CLOCK: CLOCK_ASSUMED,
     CAST_PAIRS: "as many a repeat as the others have",
     LOOP_PASS: "those of its Cast and of the longer of its copies",
+    SLOTS: "those of the longest of its copies and its Cast",
+    TASK: "those of upstream's simulator: a copy in, a Cast, a copy out, one after another",
 }
 """The assumptions that are no figures of the cost sets."""
-CYCLE_FACTS: Final = (CLOCK, *_FIGURES, CAST_PAIRS, LOOP_PASS)
+CYCLE_FACTS: Final = (CLOCK, *_FIGURES, CAST_PAIRS, LOOP_PASS, SLOTS, TASK)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -127,7 +136,7 @@ class _Clock:
         self, kernel: str, *, cores: int = 1, size_bytes: int = 0, **tiling: int
     ) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
         """Ticks of each core for all its actions, of one look; arguments as of `cycles`."""
-        writes = kernel.startswith(("clock_write", "clock_pass"))
+        writes = kernel.startswith(("clock_write", "clock_pass", "clock_slots", "clock_task"))
         reads = not kernel.startswith("clock_write")
         program = CheckProgram(
             kernel=kernel,
@@ -232,20 +241,66 @@ def _check_pairs(clock: _Clock, _: float) -> DeviceFact:
 
 def _check_pass(clock: _Clock, empty: float) -> DeviceFact:
     """Compare passes of a loop with the Cast and the copies that they are made of, measured too."""
-    rule = MATRIX[A2_A3][FP32, FP16]
     tally = Tally(name=LOOP_PASS, assumed=_WORDS[LOOP_PASS])
     flags = 2 * max(0.0, clock.cycles("clock_flag") - empty)  # a flag each way, twice
     for elems in PASS_ELEMS:
         ub = {"pass_elems": elems, "half_bytes": 4 * elems, "ub_bytes": 6 * elems}
         taken = clock.cycles("clock_pass", size_bytes=4 * elems, **ub) - empty
-        cast = clock.cycles(cast_clock_name(rule, apart=True), **ub) - empty
-        copies = [
-            clock.cycles(kernel, size_bytes=n, blocks=1, block_bytes=n, ub_bytes=n) - empty
-            for kernel, n in (("clock_read", 4 * elems), ("clock_write", 2 * elems))
-        ]
+        cast, *copies = _pass_parts(clock, elems, empty)
         least = cast + max(copies)
         differs = np.array([not least / _SLACK <= taken <= (least + flags) * _SLACK])
         words = f"{elems} elements: {taken:.4g}, its parts {least:.4g}"
+        tally.add(f"{elems} elements", np.ones(1, np.bool_), differs, _said(words))
+    tally.varying.update(clock.varying)
+    return tally.fact()
+
+
+def _pass_parts(clock: _Clock, elems: int, empty: float) -> tuple[float, float, float]:
+    """Cycles of the Cast of a pass, of its copy in and of its copy out, each by itself."""
+    ub = {"pass_elems": elems, "half_bytes": 4 * elems, "ub_bytes": 6 * elems}
+    cast = clock.cycles(cast_clock_name(MATRIX[A2_A3][FP32, FP16], apart=True), **ub)
+    read, write = (
+        clock.cycles(kernel, size_bytes=n, blocks=1, block_bytes=n, ub_bytes=n)
+        for kernel, n in (("clock_read", 4 * elems), ("clock_write", 2 * elems))
+    )
+    return cast - empty, read - empty, write - empty
+
+
+def _check_slots(clock: _Clock, empty: float) -> DeviceFact:
+    """Compare passes of a loop with two slots with the longest of their parts, measured too."""
+    tally = Tally(name=SLOTS, assumed=_WORDS[SLOTS])
+    flags = max(0.0, clock.cycles("clock_flag") - empty)  # of a pass a pipe has four
+    few, many = SLOT_PASSES
+    for elems in PASS_ELEMS[:-1]:
+        ub = {"pass_elems": elems, "half_bytes": 8 * elems, "ub_bytes": 12 * elems}
+        short, long = (
+            clock.cycles("clock_slots", size_bytes=4 * elems, times=20, passes=n, **ub)
+            for n in SLOT_PASSES
+        )
+        taken = (long - short) / (many - few)
+        least = max(_pass_parts(clock, elems, empty))
+        differs = np.array([not least / _SLACK <= taken <= (least + flags) * _SLACK])
+        words = f"{elems} elements: {taken:.4g}, its longest part {least:.4g}"
+        tally.add(f"{elems} elements", np.ones(1, np.bool_), differs, _said(words))
+    tally.varying.update(clock.varying)
+    return tally.fact()
+
+
+def _check_task(clock: _Clock, empty: float) -> DeviceFact:
+    """Compare a cast as a task of its own with the cycles that the model *tasks* has for its leaf.
+
+    The cycles between two tasks, which the scheduler takes, are in no kernel: a timeline has them.
+    """
+    tally = Tally(name=TASK, assumed=_WORDS[TASK])
+    for elems in TASK_ELEMS:
+        ub = {"pass_elems": elems, "half_bytes": 4 * elems, "ub_bytes": 6 * elems}
+        taken = clock.cycles("clock_task", size_bytes=4 * elems, **ub) - empty
+        parts = (("COPY_IN", FP32, 4), ("CAST", FP32, 4), ("COPY_OUT", FP16, 2))
+        assumed = FIRST_CYCLES + sum(
+            FORMS[opcode, str(fmt)].cycles(1, width * elems) or 0 for opcode, fmt, width in parts
+        )
+        differs = np.array([not assumed / _SLACK <= taken <= assumed * _SLACK])
+        words = f"{elems} elements: {taken:.4g}, assumed {assumed}"
         tally.add(f"{elems} elements", np.ones(1, np.bool_), differs, _said(words))
     tally.varying.update(clock.varying)
     return tally.fact()
@@ -338,6 +393,8 @@ _CHECKS: Final[Mapping[str, Callable[[_Clock, float], DeviceFact]]] = {
     CLOCK: _check_clock,
     CAST_PAIRS: _check_pairs,
     LOOP_PASS: _check_pass,
+    SLOTS: _check_slots,
+    TASK: _check_task,
 }
 """Facts without figures of a cost set."""
 

@@ -12,8 +12,15 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from pypto_cast.call_sites import warn_caller
-from pypto_cast.device.behaviour import BEHAVIOURS, CASTS, CheckedCast, behaviours_of, is_negative
-from pypto_cast.device.cases import NIBBLES, SHAPE_FACTS
+from pypto_cast.device.behaviour import (
+    BEHAVIOURS,
+    CheckedCast,
+    behaviours_in,
+    behaviours_of,
+    casts_of,
+    is_negative,
+)
+from pypto_cast.device.cases import NIBBLE_FACTS, SATMODE, SHAPE_FACTS
 from pypto_cast.device.facts import Agreement, DeviceFact, DeviceFacts, facts_of
 from simulator.arithmetic import OPERATIONS
 from simulator.arithmetic.trust import (
@@ -32,7 +39,7 @@ from simulator.arithmetic.trust import (
 from simulator.corrections import Corrections
 from simulator.numbers.convert import Conversion
 from simulator.numbers.formats import FORMATS, Codes, FloatFormat
-from tiling.chips import Standing
+from tiling.chips import ASCEND_950, Standing
 from tiling.cost import STARTUP_RULE, CostParameters
 from tiling.cost_file import cost_set_of
 from tiling.input_files import document_bytes
@@ -61,19 +68,30 @@ AUTOCAST: Final = "FP16 of AutoCast"
 SORTED_SCORES: Final = "sorts and merges"
 SORT_ORDER: Final = "equal elements in a sort"
 MERGE_ORDER: Final = "equal elements in a merge"
-CAST_RESULT_FACTS: Final = (*_PLACES, NIBBLES, *SHAPE_FACTS)
-"""The facts that a cast's results rest on."""
-RESULT_FACTS: Final = (
-    *(*CAST_RESULT_FACTS, *OPERATION_FACTS, SUBNORMALS, SPECIALS, SUM_ORDER),
-    *(AUTOCAST, SORTED_SCORES, SORT_ORDER, MERGE_ORDER),
+ARG_ORDER: Final = "equal elements of argmax and argmin"
+_ARITHMETIC_RESULT_FACTS: Final = (
+    *(*OPERATION_FACTS, SUBNORMALS, SPECIALS, SUM_ORDER),
+    *(AUTOCAST, SORTED_SCORES, SORT_ORDER, MERGE_ORDER, ARG_ORDER),
 )
-"""The facts that results rest on in which there is arithmetic."""
+
+
+def cast_result_facts(family: str) -> tuple[str, ...]:
+    """The facts that a cast's results rest on, on chips of a family."""
+    own = (SATMODE,) if family == ASCEND_950 else ()
+    return (*behaviours_in(family), NIBBLE_FACTS[family], *SHAPE_FACTS, *own)
+
+
+def result_facts(family: str) -> tuple[str, ...]:
+    """The facts that results rest on in which there is arithmetic."""
+    return (*cast_result_facts(family), *_ARITHMETIC_RESULT_FACTS)
+
+
 ASSUMPTION_FACTS: Final = MappingProxyType(
     {
         ASSUME_RNE: ("vadd", "vsub", "vmul"),
         ASSUME_GRADUAL_UNDERFLOW: (SUBNORMALS,),
         ASSUME_SUM_ORDER: (SUM_ORDER,),
-        ASSUME_STABLE_SORT: (SORT_ORDER, MERGE_ORDER),
+        ASSUME_STABLE_SORT: (SORT_ORDER, MERGE_ORDER, ARG_ORDER),
     }
 )
 """The facts that an assumption stands and falls with."""
@@ -118,12 +136,12 @@ class DeviceModel:
         return model_from, (self.facts,)
 
     def __str__(self) -> str:
-        return self.facts.standing(RESULT_FACTS)
+        return self.facts.standing(result_facts(self.facts.device.family))
 
     @property
     def cast_standing(self) -> str:
         """The standing of a result of casts alone."""
-        return self.facts.standing(CAST_RESULT_FACTS)
+        return self.facts.standing(cast_result_facts(self.facts.device.family))
 
     def chip_for(self, asked: str | None) -> str:
         """The chip to plan for: the measured one.
@@ -145,8 +163,8 @@ class DeviceModel:
             verdicts = {self._verdict(name) for name in names}
             if Agreement.DIFFERS in verdicts:
                 assumed.discard(assumption)
-            elif verdicts == {Agreement.AGREES} and assumption is not ASSUME_STABLE_SORT:
-                assumed.add(assumption)  # that one is about argmax too, which no fact tells
+            elif verdicts == {Agreement.AGREES}:
+                assumed.add(assumption)
         for assumption, names in CAST_FACTS.items():
             unfollowed = any(each.startswith(f"{n}: ") for n in names for each in self.unfollowed)
             if unfollowed:
@@ -187,11 +205,19 @@ def model_from(facts: DeviceFacts) -> DeviceModel:
 
     A cast is followed where the device gives one code for all negative sources of a fact and one
     for all positive: NaN patterns, overflow, underflow, zeros, what is flushed or clamped. A cast
-    of several steps follows from its steps.
+    of several steps follows from its steps. A correction holds for CTRL[48] and for SatMode alike;
+    a pair that they have otherwise is not followed.
 
     Raises:
         ValueError: figures that no cost set has.
     """
+    casts = casts_of(facts.device.family)
+    unlike = {
+        " ".join(name.split()[:3])
+        for fact in facts.facts
+        if fact.name == SATMODE
+        for name in {*fact.by_pair, *fact.varying}
+    }
     rules: dict[Conversion, tuple[CheckedCast, list[_Rule]]] = {}
     unfollowed: list[str] = []
     for fact in facts.facts:
@@ -200,7 +226,9 @@ def model_from(facts: DeviceFacts) -> DeviceModel:
             unfollowed += _unfollowed(fact, facts)
             continue
         for name in sorted({*fact.by_pair, *fact.varying}):
-            cast, known = CASTS.get(name), _known_codes(fact, name)
+            cast, known = casts.get(name), _known_codes(fact, name)
+            if cast is not None and str(cast.resolution.rule) in unlike:
+                known = None
             if cast is None or len(cast.conversions) > 1 or known is None:
                 unfollowed.append(f"{fact.name}: {name}")
             if cast is not None and len(cast.conversions) == 1 and known:

@@ -8,14 +8,14 @@ import enum
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 import numpy as np
 
-from pypto_cast.device.behaviour import CASTS, Mask
+from pypto_cast.device.behaviour import CheckedCast, Mask, casts_of, family_of
 from pypto_cast.device.repetition import Observation, Stability
 from pypto_cast.report.report import Column, Fact, Report, Table, plain
 from pypto_cast.report.text_format import printable, written
@@ -234,6 +234,11 @@ class DeviceDescription:
     pypto_cast: str
     date: str
 
+    @property
+    def family(self) -> str:
+        """The family of its chip."""
+        return family_of(self.chip)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckRun:
@@ -390,7 +395,8 @@ def facts_of(path: Path, content: bytes) -> DeviceFacts:
     found = document.get("facts")
     if not isinstance(found, list) or not found:
         raise ValueError(f"{path}: facts must be a list of facts")
-    facts = tuple(_checked_fact(path, one) for one in found)
+    casts = casts_of(family_of(device["chip"]))
+    facts = tuple(_checked_fact(path, one, casts) for one in found)
     if len({fact.name for fact in facts}) < len(facts):
         raise ValueError(f"{path} has a fact twice")
     run = _checked_run(path, document.get("run"))
@@ -419,7 +425,7 @@ def _checked_run(path: Path, run: Any) -> CheckRun | None:
     return CheckRun(**run)
 
 
-def _checked_fact(path: Path, one: Any) -> DeviceFact:
+def _checked_fact(path: Path, one: Any, casts: Mapping[str, CheckedCast]) -> DeviceFact:
     names = [field.name for field in dataclasses.fields(DeviceFact)]
     if not isinstance(one, dict) or sorted(one) != sorted(names):
         raise ValueError(f"{path}: a fact must have {', '.join(names)}")
@@ -433,7 +439,7 @@ def _checked_fact(path: Path, one: Any) -> DeviceFact:
     counts += by_pair.values() if isinstance(by_pair, dict) else [None]
     if not all(type(count) is int and count >= 0 for count in counts):
         raise ValueError(f"{label}: tested, touched, left and by_pair must be counts")
-    _check_measurements(label, one)
+    _check_measurements(label, one, casts)
     _check_stability(label, one)
     fact = DeviceFact(**{**one, "verdict": Agreement(one["verdict"])})
     if fact.touched > fact.tested or sum(by_pair.values()) != fact.touched:
@@ -460,17 +466,17 @@ def _check_stability(label: str, one: dict[str, Any]) -> None:
         raise ValueError(f"{label}: stability is {one['stability']!r}, varying is {varying!r}")
 
 
-def _check_measurements(label: str, one: dict[str, Any]) -> None:
+def _check_measurements(label: str, one: dict[str, Any], casts: Mapping[str, CheckedCast]) -> None:
     """Refuse codes that a format lacks, errors that are no counts, figures that no clock shows."""
     for name in ("results", "ulps", "figures"):
         if not isinstance(one[name], dict):
             raise ValueError(f"{label}: {name} must be an object")
     for cast, codes in one["results"].items():
-        if cast not in CASTS:
+        if cast not in casts:
             raise ValueError(f"{label}: there is no cast {cast!r}")
         if not isinstance(codes, dict) or not set(codes) <= {"negative", "positive"}:
             raise ValueError(f"{label}: the results of {cast} must be negative, positive")
-        dst = CASTS[cast].dst
+        dst = casts[cast].dst
         held = [code for code in codes.values() if code is not None]
         if not all(type(code) is int and 0 <= code < 1 << dst.bits for code in held):
             raise ValueError(f"{label} is impossible: {codes} are no codes of {dst}")

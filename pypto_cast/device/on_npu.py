@@ -14,7 +14,7 @@ from typing import Final
 
 import pypto_cast
 from ascend_kernels import build, npu
-from ascend_kernels.checks.check_program import CHECKED_FAMILY, CheckProgram
+from ascend_kernels.checks.check_program import CheckProgram
 from ascend_kernels.checks.check_runs import load_checks, run_on_npu
 from ascend_kernels.npu import NpuError, RunMode
 from pypto_cast.cast.npu import run
@@ -22,7 +22,7 @@ from pypto_cast.device.arithmetic_check import CheckOnDevice
 from pypto_cast.device.check import CastOnDevice
 from pypto_cast.device.facts import DeviceDescription
 from simulator.machine.memory import Bytes
-from tiling.chips import CHIPS, Chip
+from tiling.chips import ASCEND_950, CHIPS, Chip
 
 DRIVER_VERSION: Final = Path("/usr/local/Ascend/driver/version.info")
 """The folder where the vendor's installer puts it."""
@@ -52,23 +52,18 @@ def npu_device() -> CheckedDevice:
     """Find the NPU and its library, which is built if it is not there.
 
     Raises:
-        NpuError: there is no NPU, its chip is no A2 or A3, or the library does not load.
+        NpuError: there is no NPU, no kernels for its chip, or the library does not load.
         BuildError: the library cannot be built; the text says what is missing.
     """
     found = npu.find()
     if found.run_mode is RunMode.SIM or found.soc_name is None:
         raise NpuError(f"no device to check: {found.reason}")
-    chips = {name: chip for name, chip in CHIPS.items() if chip.isa == CHECKED_FAMILY}
-    if found.soc_name not in chips:
-        raise NpuError(
-            f"the device is {found.soc_name}, and the kernels are for A2 and A3: {', '.join(chips)}"
-        )
-    chip = chips[found.soc_name]
+    chip = _chip(found.soc_name)
     if npu.find_library() is None and npu.LIBRARY_VARIABLE not in os.environ:
-        build.build()
+        build.build(kind=npu.library_of_device())
     library = npu.load()
     description = DeviceDescription(
-        chip=found.soc_name,
+        chip=chip.name,
         cann=_cann(),
         driver=driver_version(DRIVER_VERSION),
         torch_npu=found.torch_npu_version or UNKNOWN,
@@ -77,6 +72,24 @@ def npu_device() -> CheckedDevice:
         date=datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
     )
     return CheckedDevice(chip=chip, cast=run, check=_checks(), description=description)
+
+
+def _chip(soc_name: str) -> Chip:
+    """The chip of a device: of a 950 the driver says more behind the name that is known.
+
+    Raises:
+        NpuError: there are no kernels for it.
+    """
+    chips = [
+        chip
+        for name, chip in CHIPS.items()
+        if soc_name == name or (chip.isa == ASCEND_950 and soc_name.startswith(name))
+    ]
+    if not chips:
+        raise NpuError(
+            f"the device is {soc_name}, and the kernels are for A2, A3 and 950: {', '.join(CHIPS)}"
+        )
+    return chips[0]
 
 
 def _checks() -> CheckOnDevice:

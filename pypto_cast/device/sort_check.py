@@ -9,8 +9,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ascend_kernels.checks.check_program import SORTS, CheckProgram, arithmetic_name
-from pypto_cast.device.device_model import MERGE_ORDER, SORT_ORDER, SORTED_SCORES
+from ascend_kernels.checks.check_program import (
+    EXTREMES,
+    REPEAT_BYTES,
+    SORTS,
+    CheckProgram,
+    arithmetic_name,
+)
+from pypto_cast.device.device_model import ARG_ORDER, MERGE_ORDER, SORT_ORDER, SORTED_SCORES
 from pypto_cast.device.facts import DeviceFact, Tally
 from pypto_cast.device.repetition import Layout, Places, observe
 from simulator.machine.memory import Bytes
@@ -23,6 +29,10 @@ SORT_FACTS: Final = {
     MERGE_ORDER: "those of the first list come first, also of lists of unequal length",
 }
 """The facts that sorts tell, and the assumption of each."""
+ARG_FACTS: Final = {ARG_ORDER: "the one that lies first"}
+"""CANN asc-devkit, ReduceMax."""
+_EXTREME_ROWS: Final = 4096
+_PASS_ROWS: Final = 128
 _ROWS: Final = 128
 _LIST: Final = 32
 _LISTS: Final = 4
@@ -151,3 +161,70 @@ def _example(pair: str, found: Sorted, expected: Sorted, row: int) -> str:
     place = int(np.argmax(differs))
     texts = [f"{x[0][row][place]} of index {x[1][row][place]}" for x in (found, expected)]
     return f"{pair}, row {row}: number {place} is {texts[0]}, assumed {texts[1]}"
+
+
+def check_extremes(
+    device: Callable[[CheckProgram], Bytes], fmt: FloatFormat, chip: Chip
+) -> DeviceFact:
+    """Compare the greatest and least elements of a device's rows, and their places, with ours.
+
+    Args:
+        device: runs a kernel.
+        fmt: of the elements, of which many are equal.
+        chip: whose cores share the rows.
+    """
+    lanes = REPEAT_BYTES * 8 // fmt.bits
+    random = np.random.default_rng([_SEED, fmt.bits, lanes])
+    values = np.array([-np.inf, -3, -1, 0.25, 1, 2, np.inf], fmt.dtype)
+    widths = random.integers(1, values.size, (_EXTREME_ROWS, 1))  # rows with and without infinities
+    first = random.integers(0, values.size + 1 - widths)
+    rows = values[first + random.integers(0, widths, (_EXTREME_ROWS, lanes))]
+    tally = Tally(name=ARG_ORDER, assumed=ARG_FACTS[ARG_ORDER])
+    for kernel, places in (("argmax", rows.argmax(axis=1)), ("argmin", rows.argmin(axis=1))):
+        best = rows[np.arange(_EXTREME_ROWS), places].view(fmt.code_dtype)
+        expected = best.astype(np.uint64) << np.uint64(32) | places.astype(np.uint64)
+        cores = min(_EXTREME_ROWS // _PASS_ROWS, chip.vector_cores)
+        seen = observe(
+            partial(_extremes_in_order, device, kernel, fmt, chip, rows),
+            partial(Layout.of_passes, _EXTREME_ROWS, _PASS_ROWS, cores),
+            expected,
+        )
+        wrong = np.logical_or.reduce([found != expected for found in seen.distinct])
+        example = partial(_extreme_example, f"{kernel} {fmt}", seen.distinct, expected)
+        tally.add(f"{kernel} {fmt}", np.ones_like(wrong), wrong, example, seen)
+    return tally.fact()
+
+
+def _extremes_in_order(
+    device: Callable[[CheckProgram], Bytes],
+    kernel: str,
+    fmt: FloatFormat,
+    chip: Chip,
+    rows: Codes,
+    order: Places,
+) -> npt.NDArray[np.uint64]:
+    """The code of the extreme of each row, above its place."""
+    assert kernel in EXTREMES
+    passes = len(rows) // _PASS_ROWS
+    program = CheckProgram(
+        kernel=arithmetic_name(kernel, fmt),
+        x=np.ascontiguousarray(rows[order]).reshape(-1).view(np.uint8),
+        result_bytes=2 * len(rows) * fmt.bits // 8,
+        cores=min(passes, chip.vector_cores),
+        tiling={
+            "passes": passes,
+            "pass_elems": _PASS_ROWS * rows.shape[1],
+            "result_elems": 2 * _PASS_ROWS,
+        },
+    )
+    found = device(program).view(fmt.code_dtype).reshape(-1, 2).astype(np.uint64)
+    words: npt.NDArray[np.uint64] = found[:, 0] << np.uint64(32) | found[:, 1]
+    return words
+
+
+def _extreme_example(
+    pair: str, runs: list[Codes], expected: npt.NDArray[np.uint64], row: int
+) -> str:
+    found = next(int(words[row]) for words in runs if words[row] != expected[row])
+    texts = [f"0x{x >> 32:X} at {x & 0xFFFFFFFF}" for x in (found, int(expected[row]))]
+    return f"{pair}, row {row}: {texts[0]}, assumed {texts[1]}"

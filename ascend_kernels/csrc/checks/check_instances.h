@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "../cast_instances.h"
+
 struct CheckTilingData {
     uint32_t passes;  // parts of the operands; copies that a sweep makes
     uint32_t pass_elems;  // elements of one operand, or of a Cast
@@ -16,10 +18,14 @@ struct CheckTilingData {
     uint32_t half_bytes;  // where the results of a Cast begin there
     uint32_t ctrl_float;  // CTRL[48] as it is left
     uint32_t ctrl_cast;  // CTRL[59] as it is left
+    uint32_t ctrl_nan;  // CTRL[50] as it is left; of the 950, as are the next two
+    uint32_t ctrl_int;  // CTRL[53] as it is left
+    uint32_t ctrl_global;  // CTRL[60] as it is left
 };
-static_assert(sizeof(CheckTilingData) == 40);
+static_assert(sizeof(CheckTilingData) == 52);
 
 // Every kernel, in launch order: X(name, type...).
+#if PYPTO_CAST_ARCH == 2201
 #define PYPTO_CHECK_INSTANCES(X) \
     X(vadd_fp32, Arithmetic<VAdd, float>) \
     X(vadd_fp16, Arithmetic<VAdd, half>) \
@@ -45,6 +51,10 @@ static_assert(sizeof(CheckTilingData) == 40);
     X(merge_fp16, Sorting<half, EqualLists>) \
     X(merge_unequal_fp32, Sorting<float, UnequalLists>) \
     X(merge_unequal_fp16, Sorting<half, UnequalLists>) \
+    X(argmax_fp32, Arithmetic<Extreme<true>, float>) \
+    X(argmax_fp16, Arithmetic<Extreme<true>, half>) \
+    X(argmin_fp32, Arithmetic<Extreme<false>, float>) \
+    X(argmin_fp16, Arithmetic<Extreme<false>, half>) \
     X(ctrl_read, Control<false>) \
     X(ctrl_set, Control<true>) \
     X(autocast_vadd_fp16, Arithmetic<Widened<VAdd>, half>) \
@@ -60,6 +70,8 @@ static_assert(sizeof(CheckTilingData) == 40);
     X(clock_read_gm, Clock<Sweep<true>>) \
     X(clock_write_gm, Clock<Sweep<false>, true>) \
     X(clock_pass, Clock<Pass, true>) \
+    X(clock_task, Clock<Task, true>) \
+    X(clock_slots, Clock<Slots, true>) \
     X(clock_fp32_fp16, Clock<CastOf<float, half, AscendC::RoundMode::CAST_RINT, false>>) \
     X(clock_fp32_fp16_apart, Clock<CastOf<float, half, AscendC::RoundMode::CAST_RINT, true>>) \
     X(clock_fp32_bf16, Clock<CastOf<float, bfloat16_t, AscendC::RoundMode::CAST_RINT, false>>) \
@@ -110,5 +122,47 @@ static_assert(sizeof(CheckTilingData) == 40);
     X(clock_int8_fp16_apart, Clock<CastOf<int8_t, half, AscendC::RoundMode::CAST_NONE, true>>) \
     X(clock_int4_fp16, Clock<CastOf<AscendC::int4b_t, half, AscendC::RoundMode::CAST_NONE, false>>) \
     X(clock_int4_fp16_apart, Clock<CastOf<AscendC::int4b_t, half, AscendC::RoundMode::CAST_NONE, true>>)
+#elif PYPTO_CAST_ARCH == 3510
+#define PYPTO_CHECK_INSTANCES(X) \
+    X(vadd_fp32, Arithmetic<VAdd, float>) \
+    X(vadd_fp16, Arithmetic<VAdd, half>) \
+    X(vsub_fp32, Arithmetic<VSub, float>) \
+    X(vsub_fp16, Arithmetic<VSub, half>) \
+    X(vmul_fp32, Arithmetic<VMul, float>) \
+    X(vmul_fp16, Arithmetic<VMul, half>) \
+    X(vdiv_fp32, Arithmetic<VDiv, float>) \
+    X(vdiv_fp16, Arithmetic<VDiv, half>) \
+    X(vsqrt_fp32, Arithmetic<VSqrt, float>) \
+    X(vsqrt_fp16, Arithmetic<VSqrt, half>) \
+    X(vexp_fp32, Arithmetic<VExp, float>) \
+    X(vexp_fp16, Arithmetic<VExp, half>) \
+    X(vln_fp32, Arithmetic<VLn, float>) \
+    X(vln_fp16, Arithmetic<VLn, half>) \
+    X(vrsqrt_fp32, Arithmetic<VRsqrt, float>) \
+    X(vrsqrt_fp16, Arithmetic<VRsqrt, half>) \
+    X(vcadd_fp32, Arithmetic<VCadd, float>) \
+    X(vcadd_fp16, Arithmetic<VCadd, half>) \
+    X(sort_fp32, Sorting<float, NoMerge>) \
+    X(sort_fp16, Sorting<half, NoMerge>) \
+    X(merge_fp32, Sorting<float, EqualLists>) \
+    X(merge_fp16, Sorting<half, EqualLists>) \
+    X(merge_unequal_fp32, Sorting<float, UnequalLists>) \
+    X(merge_unequal_fp16, Sorting<half, UnequalLists>) \
+    X(argmax_fp32, Arithmetic<Extreme<true>, float>) \
+    X(argmax_fp16, Arithmetic<Extreme<true>, half>) \
+    X(argmin_fp32, Arithmetic<Extreme<false>, float>) \
+    X(argmin_fp16, Arithmetic<Extreme<false>, half>) \
+    X(ctrl_read, Control<false>) \
+    X(ctrl_set, Control<true>) \
+    X(autocast_vadd_fp16, Arithmetic<Widened<VAdd>, half>) \
+    X(autocast_vmul_fp16, Arithmetic<Widened<VMul>, half>) \
+    X(autocast_vexp_fp16, Arithmetic<Widened<VExp>, half>) \
+    X(autocast_vrsqrt_fp16, Arithmetic<Widened<VRsqrt>, half>) \
+    X(copy_tail, CopyTail) \
+    X(int_sum_kept_int16, Arithmetic<IntegerAdd<false>, int16_t>) \
+    X(int_sum_kept_int32, Arithmetic<IntegerAdd<false>, int32_t>) \
+    X(int_sum_clamped_int16, Arithmetic<IntegerAdd<true>, int16_t>) \
+    X(int_sum_clamped_int32, Arithmetic<IntegerAdd<true>, int32_t>)
+#endif
 
 #endif  // PYPTO_CHECK_INSTANCES_H

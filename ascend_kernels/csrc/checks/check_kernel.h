@@ -1,8 +1,8 @@
 // Kernels that ask a device what it does: single instructions of arithmetic, the control register
 // at kernel entry, and the system clock around other instructions.
 //
-// The host decides (CheckTilingData, ascend_kernels/checks). They compile as AscendC for dav-2201
-// and, against ../twin/kernel_operator.h, as plain C++17.
+// The host decides (CheckTilingData, ascend_kernels/checks). They compile as AscendC and,
+// against ../twin/kernel_operator.h, as plain C++17.
 #ifndef PYPTO_CHECK_KERNEL_H
 #define PYPTO_CHECK_KERNEL_H
 
@@ -52,6 +52,23 @@ PYPTO_CHECK_UNARY(VLn, Ln)
 PYPTO_CHECK_UNARY(VRsqrt, Rsqrt)
 #undef PYPTO_CHECK_UNARY
 
+// Sums of integers with CTRL[53] as `clamps` says; only the 950 has the bit, and no cast needs it.
+constexpr uint32_t kCtrlInt = 53;
+template <bool clamps>
+struct IntegerAdd {
+    static constexpr uint32_t operands = 2;
+    template <class T>
+    static __aicore__ inline uint32_t Run(const AscendC::LocalTensor<T>& y,
+                                          const AscendC::LocalTensor<T>& x, uint32_t count) {
+        const bool found = get_ctrl() >> kCtrlInt & 1;
+        pypto_cast::SetControlBit<kCtrlInt>(clamps);
+        AscendC::Add(y, x, x[count], static_cast<int32_t>(count));
+        AscendC::PipeBarrier<PIPE_V>();
+        pypto_cast::SetControlBit<kCtrlInt>(found);
+        return count;
+    }
+};
+
 // A sum for each 256 B.
 struct VCadd {
     static constexpr uint32_t operands = 1;
@@ -62,6 +79,25 @@ struct VCadd {
         const int32_t repeats = static_cast<int32_t>(count) / lanes;
         AscendC::WholeReduceSum<T>(y, x, lanes, repeats, 1, 1, 8);
         return static_cast<uint32_t>(repeats);
+    }
+};
+
+// The greatest or the least element of each 256 B, and behind it its place there.
+template <bool greatest>
+struct Extreme {
+    static constexpr uint32_t operands = 1;
+    template <class T>
+    static __aicore__ inline uint32_t Run(const AscendC::LocalTensor<T>& y,
+                                          const AscendC::LocalTensor<T>& x, uint32_t count) {
+        constexpr int32_t lanes = kRepeatBytes / sizeof(T);
+        constexpr auto order = AscendC::ReduceOrder::ORDER_VALUE_INDEX;
+        const int32_t repeats = static_cast<int32_t>(count) / lanes;
+        if constexpr (greatest) {
+            AscendC::WholeReduceMax<T>(y, x, lanes, repeats, 1, 1, 8, order);
+        } else {
+            AscendC::WholeReduceMin<T>(y, x, lanes, repeats, 1, 1, 8, order);
+        }
+        return 2 * static_cast<uint32_t>(repeats);
     }
 };
 
@@ -235,7 +271,7 @@ __aicore__ inline void Answer(GM_ADDR y, const AscendC::LocalTensor<uint32_t>& u
     AscendC::PipeBarrier<PIPE_ALL>();
 }
 
-// CTRL as a kernel finds it. With `sets` two of its bits are left as the host says.
+// CTRL as a kernel finds it. With `sets` the bits that the family has are left as the host says.
 template <bool sets>
 struct Control {
     static __aicore__ inline void Run(GM_ADDR /*x*/, GM_ADDR y, const CheckTilingData& tiling) {
@@ -247,6 +283,11 @@ struct Control {
         if constexpr (sets) {
             pypto_cast::SetControlBit<pypto_cast::kCtrlFloat>(tiling.ctrl_float != 0);
             pypto_cast::SetControlBit<pypto_cast::kCtrlCast>(tiling.ctrl_cast != 0);
+#if PYPTO_CAST_ARCH == 3510
+            pypto_cast::SetControlBit<pypto_cast::kCtrlNan>(tiling.ctrl_nan != 0);
+            pypto_cast::SetControlBit<kCtrlInt>(tiling.ctrl_int != 0);
+            pypto_cast::SetControlBit<pypto_cast::kCtrlGlobal>(tiling.ctrl_global != 0);
+#endif
         }
     }
 };
@@ -371,6 +412,59 @@ struct Pass {
         AscendC::DataCopyPad(targets[core * out_bytes], results, write);
         AscendC::SetFlag<AscendC::HardEvent::MTE3_V>(0);
         AscendC::WaitFlag<AscendC::HardEvent::MTE3_V>(0);
+    }
+};
+
+// The same as a task of its own: nothing of the next one begins before all of it has ended.
+struct Task {
+    static __aicore__ inline void Run(GM_ADDR from, GM_ADDR to,
+                                      const AscendC::LocalTensor<uint8_t>& ub,
+                                      const CheckTilingData& tiling) {
+        Pass::Run(from, to, ub, tiling);
+        AscendC::PipeBarrier<PIPE_ALL>();
+    }
+};
+
+// FP32 to FP16 as the kernel of a cast makes it, with two slots of UB that passes take in turns. The
+// second slot's sources lie behind the first's, and so do its results.
+struct Slots {
+    static __aicore__ inline void Run(GM_ADDR from, GM_ADDR to,
+                                      const AscendC::LocalTensor<uint8_t>& ub,
+                                      const CheckTilingData& tiling) {
+        const uint32_t in_bytes = tiling.pass_elems * sizeof(float);
+        const uint32_t out_bytes = tiling.pass_elems * sizeof(half);
+        const uint64_t cores = static_cast<uint64_t>(AscendC::GetBlockNum());
+        const uint64_t core = static_cast<uint64_t>(AscendC::GetBlockIdx());
+        AscendC::GlobalTensor<uint8_t> sources;
+        AscendC::GlobalTensor<uint8_t> targets;
+        sources.SetGlobalBuffer(reinterpret_cast<__gm__ uint8_t*>(from), cores * in_bytes);
+        targets.SetGlobalBuffer(reinterpret_cast<__gm__ uint8_t*>(to), cores * 2 * out_bytes);
+        AscendC::DataCopyExtParams read(1, in_bytes, 0, 0, 0);
+        AscendC::DataCopyExtParams write(1, out_bytes, 0, 0, 0);
+        AscendC::DataCopyPadExtParams<uint8_t> no_padding;
+        for (uint32_t pass = 0; pass < tiling.passes; ++pass) {
+            const uint32_t slot = pass & 1;
+            const auto source = ub[slot * in_bytes];
+            const auto result = ub[tiling.half_bytes + slot * out_bytes];
+            if (pass > 1) AscendC::WaitFlag<AscendC::HardEvent::V_MTE2>(slot);
+            AscendC::DataCopyPad(source, sources[core * in_bytes], read, no_padding);
+            AscendC::SetFlag<AscendC::HardEvent::MTE2_V>(slot);
+            AscendC::WaitFlag<AscendC::HardEvent::MTE2_V>(slot);
+            if (pass > 1) AscendC::WaitFlag<AscendC::HardEvent::MTE3_V>(slot);
+            AscendC::Cast(result.template ReinterpretCast<half>(),
+                          source.template ReinterpretCast<float>(), AscendC::RoundMode::CAST_RINT,
+                          tiling.pass_elems);
+            AscendC::SetFlag<AscendC::HardEvent::V_MTE2>(slot);
+            AscendC::SetFlag<AscendC::HardEvent::V_MTE3>(slot);
+            AscendC::WaitFlag<AscendC::HardEvent::V_MTE3>(slot);
+            AscendC::DataCopyPad(targets[(2 * core + slot) * out_bytes], result, write);
+            AscendC::SetFlag<AscendC::HardEvent::MTE3_V>(slot);
+        }
+        for (uint32_t slot = 0; slot < 2; ++slot) {
+            AscendC::WaitFlag<AscendC::HardEvent::V_MTE2>(slot);
+            AscendC::WaitFlag<AscendC::HardEvent::MTE3_V>(slot);
+        }
+        AscendC::PipeBarrier<PIPE_ALL>();
     }
 };
 

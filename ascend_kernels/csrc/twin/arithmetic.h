@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -57,6 +58,35 @@ PYPTO_TWIN_BINARY(Mul, a * b)
 PYPTO_TWIN_BINARY(Div, a / b)
 #undef PYPTO_TWIN_BINARY
 
+// Sums of integers by CTRL[53]: 0 keeps the low bits, 1 gives the nearest number that there is.
+template <class T>
+void integer_sums(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
+                  int32_t count) {
+    using namespace pypto_twin;
+    require(count >= 0, "a negative count: ", count);
+    const uint64_t size_bytes = sizeof(T) * static_cast<uint64_t>(count);
+    auto* to = reinterpret_cast<T*>(dst.claim(size_bytes));
+    const auto* a = reinterpret_cast<const T*>(src0.claim(size_bytes));
+    const auto* b = reinterpret_cast<const T*>(src1.claim(size_bytes));
+    vector_core().record(Op::UB_WORK, dst.offset(), size_bytes, src0.offset(), size_bytes,
+                         src1.offset(), size_bytes);
+    const bool clamps = vector_core().has(53);
+    for (int32_t i = 0; i < count; ++i) {
+        const int64_t sum = int64_t{a[i]} + b[i];
+        const int64_t nearest = std::clamp<int64_t>(sum, std::numeric_limits<T>::min(),
+                                                    std::numeric_limits<T>::max());
+        to[i] = static_cast<T>(clamps ? nearest : sum);
+    }
+}
+#define PYPTO_TWIN_INTEGER(T)                                                             \
+    inline void Add(const LocalTensor<T>& dst, const LocalTensor<T>& src0,                \
+                    const LocalTensor<T>& src1, int32_t count) {                          \
+        integer_sums(dst, src0, src1, count);                                             \
+    }
+PYPTO_TWIN_INTEGER(int16_t)
+PYPTO_TWIN_INTEGER(int32_t)
+#undef PYPTO_TWIN_INTEGER
+
 #define PYPTO_TWIN_UNARY(name, expression)                                       \
     template <class T>                                                           \
     void name(const LocalTensor<T>& dst, const LocalTensor<T>& src, int32_t count) { \
@@ -86,6 +116,47 @@ void WholeReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, int32_
                          src.offset(), uint64_t{256} * repeats);
     for (int32_t i = 0; i < repeats; ++i) store(to[i], tree_sum(from + i * lanes, lanes));
 }
+
+// vcmax, vcmin: the extreme of each repeat of 256 B, and its place; of equal ones the first.
+enum class ReduceOrder { ORDER_VALUE_INDEX, ORDER_INDEX_VALUE, ORDER_ONLY_VALUE, ORDER_ONLY_INDEX };
+
+template <class T, class Exceeds>
+void extremes(const LocalTensor<T>& dst, const LocalTensor<T>& src, int32_t mask, int32_t repeats,
+              int32_t dst_stride, int32_t src_block_stride, int32_t src_repeat_stride,
+              ReduceOrder order, Exceeds exceeds) {
+    using namespace pypto_twin;
+    constexpr uint32_t lanes = 256 / sizeof(T);
+    require(mask == lanes && dst_stride == 1 && src_block_stride == 1 && src_repeat_stride == 8 &&
+                order == ReduceOrder::ORDER_VALUE_INDEX,
+            "the twin reduces whole repeats that follow each other, to a value and its place");
+    require(0 <= repeats && repeats <= 255, "repeatTime must be 0 to 255, is ", repeats);
+    const uint64_t size_bytes = 2 * sizeof(T) * static_cast<uint64_t>(repeats);
+    uint8_t* to = dst.claim(size_bytes);
+    const auto* from = reinterpret_cast<const T*>(src.claim(uint64_t{256} * repeats));
+    vector_core().record(Op::UB_WORK, dst.offset(), size_bytes, src.offset(),
+                         uint64_t{256} * repeats);
+    for (int32_t i = 0; i < repeats; ++i) {
+        uint32_t at = 0;
+        for (uint32_t lane = 1; lane < lanes; ++lane) {
+            if (exceeds(number(from[i * lanes + lane]), number(from[i * lanes + at]))) at = lane;
+        }
+        std::memcpy(to, &from[i * lanes + at], sizeof(T));
+        std::memcpy(to + sizeof(T), &at, sizeof(T));  // its low bytes
+        to += 2 * sizeof(T);
+    }
+}
+
+#define PYPTO_TWIN_EXTREME(name, exceeds)                                                        \
+    template <class T>                                                                           \
+    void name(const LocalTensor<T>& dst, const LocalTensor<T>& src, int32_t mask,                \
+              int32_t repeats, int32_t dst_stride, int32_t block_stride, int32_t repeat_stride,  \
+              ReduceOrder order) {                                                               \
+        extremes(dst, src, mask, repeats, dst_stride, block_stride, repeat_stride, order,        \
+                 [](float a, float b) { return a exceeds b; });                                  \
+    }
+PYPTO_TWIN_EXTREME(WholeReduceMax, >)
+PYPTO_TWIN_EXTREME(WholeReduceMin, <)
+#undef PYPTO_TWIN_EXTREME
 
 // Scores with their indices, 8 B each: what sorts write, and merges read.
 constexpr uint32_t kSortBytes = 8;

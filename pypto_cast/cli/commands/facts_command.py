@@ -10,11 +10,12 @@ from typing import Annotated, Any
 import typer
 
 from pypto_cast.cli.app import Force, Json
-from pypto_cast.device.check import FACTS, assumed_facts
+from pypto_cast.device.check import assumed_facts
 from pypto_cast.device.device_model import cost_document
-from pypto_cast.device.facts import DeviceFact, facts_report, read_facts
+from pypto_cast.device.facts import PARTS, DeviceFact, facts_report, read_facts
 from pypto_cast.report import terminal
 from pypto_cast.tensors.array_files import check_free, new_file
+from tiling.chips import A2_A3
 
 
 def run_facts(
@@ -43,13 +44,17 @@ def run_facts(
         with new_file(cost_set, force=force, inputs=[file]) as out:
             out.write(_toml(document).encode())
     measured = {fact.name for fact in found.facts}
-    others = () if as_json else tuple(fact for fact in _assumed() if fact.name not in measured)
+    others = (
+        ()
+        if as_json
+        else tuple(fact for fact in _assumed(found.device.family) if fact.name not in measured)
+    )
     whole = facts_report(found.facts + others, found.device, [cost_set], found.run)
     terminal.show(whole, as_json=as_json)
 
 
-def _assumed() -> tuple[DeviceFact, ...]:
-    return tuple(fact for part in FACTS for fact in assumed_facts(part))
+def _assumed(family: str = A2_A3) -> tuple[DeviceFact, ...]:
+    return tuple(fact for part in PARTS for fact in assumed_facts(part, family=family))
 
 
 def _toml(document: Mapping[str, Any]) -> str:

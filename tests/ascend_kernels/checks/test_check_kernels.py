@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import types
 from pathlib import Path
@@ -24,7 +25,7 @@ from ascend_kernels.checks.check_program import (
 from ascend_kernels.matrix import MATRIX
 from ascend_kernels.twin import SOURCES, compiler
 from simulator.machine.memory import SimulatorFault
-from tiling.chips import A2_A3
+from tiling.chips import A2_A3, ASCEND_950
 
 LAUNCH = "-DPYPTO_CHECK_LAUNCH(kernel, cores, stream, x, y, tiling)=kernel(x, y, tiling)"
 ADD = CheckProgram(
@@ -41,16 +42,25 @@ def test_the_header_is_what_the_table_gives() -> None:
 
 
 def test_there_is_a_kernel_for_each_instruction_and_pair() -> None:
-    assert len(CHECK_KERNELS) == 2 * 9 + 2 * 3 + 4 + 3 + 8 + 2 * len(MATRIX[A2_A3])
+    both = 2 * 9 + 2 * 3 + 2 * 2 + 4 + 3
+    assert len(CHECK_KERNELS[A2_A3]) == both + 10 + 2 * len(MATRIX[A2_A3])
+    assert len(CHECK_KERNELS[ASCEND_950]) == both + 4
+
+
+def test_a_kernel_of_both_families_has_one_number() -> None:
+    for names in CHECK_KERNELS.values():
+        for number, name in enumerate(names):
+            assert dataclasses.replace(ADD, kernel=name).instance == number
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cann", [80500, 90100])
-def test_the_kernels_compile(cann: int) -> None:
+@pytest.mark.parametrize(("cann", "arch"), [(80500, 2201), (90100, 2201), (90100, 3510)])
+def test_the_kernels_compile(cann: int, arch: int) -> None:
     needs_twin()
     command = (
         *compiler(),
         *("-std=c++17", "-fsyntax-only", "-D__vector__=", LAUNCH, f"-DPYPTO_TWIN_CANN={cann}"),
+        f"-DPYPTO_CAST_ARCH={arch}",
         *(f"-I{SOURCES}", f"-I{SOURCES / 'twin'}", "-Wall"),
         *("-x", "c++", str(CHECK_SOURCES / "check_kernels.asc")),
     )
@@ -86,8 +96,8 @@ def test_the_commands_that_bisheng_is_given(tmp_path: Path) -> None:
         cann_version="8.5.0",
         gcc=None,
     )
-    library = tmp_path / build.CHECK_LIBRARY.file
-    kernels, op, link = toolchain.commands(library, tmp_path, build.CHECK_LIBRARY)
+    library = tmp_path / build.CHECK_LIBRARIES[A2_A3].file
+    kernels, op, link = toolchain.commands(library, tmp_path, build.CHECK_LIBRARIES[A2_A3])
     assert str(CHECK_SOURCES / "check_kernels.asc") in kernels
     assert "--npu-arch=dav-2201" in kernels
     assert str(CHECK_SOURCES / "check_op.cpp") in op
@@ -97,7 +107,9 @@ def test_the_commands_that_bisheng_is_given(tmp_path: Path) -> None:
 
 
 def test_the_libraries_have_files_of_their_own() -> None:
-    paths = {build.cached_library(kind) for kind in (build.CAST_LIBRARY, build.CHECK_LIBRARY)}
+    paths = {
+        build.cached_library(kind) for kind in (build.CAST_LIBRARY, build.CHECK_LIBRARIES[A2_A3])
+    }
     assert len({path.name for path in paths}) == len({path.parent for path in paths}) == 2
 
 
@@ -129,7 +141,7 @@ def fake_torch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> types.SimpleN
     ) -> FakeArray:
         assert x.place == "npu"
         assert tiling == ADD.words
-        assert list(CHECK_KERNELS)[instance] == ADD.kernel
+        assert list(CHECK_KERNELS[A2_A3])[instance] == ADD.kernel
         return FakeArray(x.values[:size_bytes], "npu")
 
     def made(kind: build.Library) -> None:
@@ -161,7 +173,7 @@ def test_a_launch_builds_loads_and_calls(
     for _ in range(2):
         assert check_runs.run_on_npu(ADD).tolist() == ADD.x[:32].tolist()
     assert fake_torch.built == ["libpypto_cast_check.so"]
-    assert fake_torch.loaded == [str(build.cached_library(build.CHECK_LIBRARY))]
+    assert fake_torch.loaded == [str(build.cached_library(build.CHECK_LIBRARIES[A2_A3]))]
 
 
 def test_faults_of_a_launch(fake_torch: types.SimpleNamespace) -> None:

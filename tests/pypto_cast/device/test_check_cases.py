@@ -14,11 +14,12 @@ from ascend_kernels.checks.check_program import WIDENED, CheckProgram
 from ascend_kernels.program import TileProgram
 from pypto_cast.device import arithmetic_check, cases
 from pypto_cast.device.arithmetic_check import SUM, UNARY, arithmetic_cases, check_arithmetic
-from pypto_cast.device.behaviour import CASTS
+from pypto_cast.device.behaviour import casts_of
 from pypto_cast.device.check import check_casts
 from simulator.numbers.formats import FP16, FP32, INT8, INT32, INT64, Codes, Format
 from tiling.chips import DEFAULT_CHIP
 
+CASTS = casts_of(DEFAULT_CHIP.isa)
 TO_FP16 = CASTS["FP32 -> FP16 CAST_RINT"]
 
 

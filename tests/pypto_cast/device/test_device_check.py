@@ -48,14 +48,15 @@ from ascend_kernels.checks.check_program import CheckProgram
 from ascend_kernels.npu import Npu, NpuError, RunMode
 from pypto_cast.cli.commands import device_check_command
 from pypto_cast.device import on_npu
-from pypto_cast.device.behaviour import BEHAVIOURS
+from pypto_cast.device.behaviour import behaviours_in
 from pypto_cast.device.cases import NIBBLES, PADDING, ROUTES, SHAPE_FACTS, UB_LIMIT
-from pypto_cast.device.check import FACTS, assumed_facts, check_casts
+from pypto_cast.device.check import assumed_facts, check_casts, facts_in
 from pypto_cast.device.check_steps import CheckStep
-from pypto_cast.device.facts import Agreement, DeviceDescription, DeviceFact, read_facts
+from pypto_cast.device.facts import PARTS, Agreement, DeviceDescription, DeviceFact, read_facts
 from pypto_cast.tensors.array_files import new_file
 from simulator.numbers import formats as f
 from simulator.numbers.convert import values_of
+from tiling.chips import A2_A3, ASCEND_950
 
 __all__ = ["command"]
 
@@ -113,7 +114,7 @@ def test_an_equal_device_differs_in_nothing() -> None:
     assert {fact.verdict for fact in found.values()} == {Agreement.AGREES}
     assert {fact.touched for fact in found.values()} == {0}
     assert {fact.stability for fact in found.values()} == {"stable"}
-    assert set(found) == {behaviour.name for behaviour in BEHAVIOURS} | {
+    assert set(found) == set(behaviours_in(A2_A3)) | {
         NIBBLES,
         ROUTES,
         *SHAPE_FACTS,
@@ -140,10 +141,11 @@ def test_the_twin_is_a_device() -> None:
     assert not any(x.touched for x in check_casts(twin.execute, cases))
 
 
-def test_every_fact_has_a_name_of_its_own() -> None:
-    names = [name for facts in FACTS.values() for name in facts]
-    assert len(set(names)) == len(names) == 26 + 3 + 15 + 7
-    facts = [fact for part in FACTS for fact in assumed_facts(part)]
+@pytest.mark.parametrize(("family", "count"), [(A2_A3, 27 + 3 + 16 + 9), (ASCEND_950, 28 + 3 + 17)])
+def test_every_fact_has_a_name_of_its_own(family: str, count: int) -> None:
+    names = [name for facts in facts_in(family).values() for name in facts]
+    assert len(set(names)) == len(names) == count
+    facts = [fact for part in PARTS for fact in assumed_facts(part, family=family)]
     assert [fact.name for fact in facts] == names
     assert {fact.verdict for fact in facts} == {Agreement.NOT_MEASURED}
     assert all(fact.assumed for fact in facts)
@@ -180,7 +182,7 @@ def test_the_command_writes_the_facts(command: Command, tmp_path: Path, install:
     assert set(document["device"]) == set(DeviceDescription.__dataclass_fields__)
     verdicts = {fact["verdict"] for fact in document["facts"]}
     assert verdicts == {"agrees", "not measured"}
-    assert len(document["facts"]) == 51
+    assert len(document["facts"]) == 55
     with pypto.options(facts=output) as context:
         assert context.cost_set.standing.endswith(
             "measured: device-check on Ascend910B3, 2026-01-02"
@@ -239,7 +241,7 @@ with new_file(pathlib.Path({str(output)!r})) as file:
 
 def test_parts_alone(command: Command, install: Install) -> None:
     install("quiet_nan")
-    for part, count in (("arithmetic", 15), ("cycles", 7)):
+    for part, count in (("arithmetic", 16), ("cycles", 9)):
         ran = command("device-check", "--only", part, "--json")
         assert ran.code == 0
         assert len(ran.json["facts"]) == count
@@ -263,7 +265,9 @@ def test_another_chip(monkeypatch: pytest.MonkeyPatch, command: Command) -> None
     monkeypatch.setattr(npu, "find", lambda: other)
     monkeypatch.setattr(device_check_command, "OPEN", LocalDevice)
     said = command("device-check").error
-    assert said.startswith("the device is Ascend310P3, and the kernels are for A2 and A3: Ascend91")
+    assert said.startswith(
+        "the device is Ascend310P3, and the kernels are for A2, A3 and 950: Asce"
+    )
 
 
 def test_the_device_is_described_and_its_library_built(
@@ -278,20 +282,20 @@ def test_the_device_is_described_and_its_library_built(
         device_count=1,
         soc_name="Ascend910B4-1",
     )
-    built: list[None] = []
+    built: list[str] = []
     monkeypatch.delenv(npu.LIBRARY_VARIABLE, raising=False)
     monkeypatch.delenv("ASCEND_HOME_PATH", raising=False)
     monkeypatch.setattr(npu, "find", lambda: found)
     monkeypatch.setattr(npu, "find_library", lambda: None)
     monkeypatch.setattr(npu, "load", lambda: library)
-    monkeypatch.setattr(on_npu.build, "build", lambda: built.append(None))
+    monkeypatch.setattr(on_npu.build, "build", lambda kind: built.append(kind.file))
 
     def no_checks() -> None:
         raise BuildError("bisheng ended with status 1")
 
     monkeypatch.setattr(on_npu, "load_checks", no_checks)
     device = on_npu.npu_device()
-    assert built == [None]
+    assert built == ["libpypto_cast_npu.so"]
     assert device.chip.name == device.description.chip == "Ascend910B4-1"
     assert device.description.library_sha256.startswith("b718f135")
     assert (device.description.cann, device.description.driver) == ("unknown", "unknown")

@@ -33,10 +33,10 @@ from support.environment.command import Command, command
 
 import pypto_cast as pypto
 from pypto_cast.device.device_model import (
-    CAST_RESULT_FACTS,
-    RESULT_FACTS,
     DeviceFactsWarning,
+    cast_result_facts,
     model_from,
+    result_facts,
 )
 from pypto_cast.device.facts import Agreement, DeviceFact, DeviceFacts
 from pypto_cast.options.context import current
@@ -55,6 +55,7 @@ from simulator.corrections import NO_CORRECTIONS
 from simulator.machine.execute import execute
 from simulator.numbers import formats as f
 from simulator.numbers.convert import values_of
+from tiling.chips import A2_A3
 from tiling.cost import DEFAULT_COST_SET
 
 __all__ = ["command"]
@@ -153,7 +154,7 @@ def test_programs_follow(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "pypto_cast", "run", "--facts", str(path), str(program)]
     ran = subprocess.run(words, capture_output=True, text=True, check=True)
     assert ran.stdout == "0x7e00\n"
-    assert "measured in part on Ascend910B3, 2026-01-02: 25 of 40 facts" in ran.stderr
+    assert "measured in part on Ascend910B3, 2026-01-02: 26 of 42 facts" in ran.stderr
 
 
 def test_options_with_facts_are_copied_and_pickled(tmp_path: Path) -> None:
@@ -276,24 +277,26 @@ def test_certainty_says_measured(tmp_path: Path, command: Command) -> None:
     assumed = exponential.certainty(x, y)
     with pypto.options(facts=path):
         found = exponential.certainty(x, y)
-    assert str(found).endswith("measured in part on Ascend910B3, 2026-01-02: 1 of 40 facts")
+    assert str(found).endswith("measured in part on Ascend910B3, 2026-01-02: 1 of 42 facts")
     assert "measured" not in str(assumed)
     assert (found.low["y"] < assumed.low["y"]).all()
     assert (found.high["y"] > assumed.high["y"]).all()
     np.save(tmp_path / "x.npy", x)
     ran = command("cast", tmp_path / "x.npy", "--to", "fp16", "--facts", path)
-    assert "measured in part on Ascend910B3, 2026-01-02: 0 of 25 facts" in ran.out
+    assert "measured in part on Ascend910B3, 2026-01-02: 0 of 26 facts" in ran.out
 
 
 def test_only_all_facts_of_a_result_make_it_measured() -> None:
-    casts = [measured(name) for name in CAST_RESULT_FACTS]
+    casts = [measured(name) for name in cast_result_facts(A2_A3)]
     found = model_from(facts_of(*casts))
     assert found.cast_standing == "measured on Ascend910B3, 2026-01-02"
-    assert str(found) == "measured in part on Ascend910B3, 2026-01-02: 25 of 40 facts"
-    others = [measured(name) for name in RESULT_FACTS if name not in CAST_RESULT_FACTS]
+    assert str(found) == "measured in part on Ascend910B3, 2026-01-02: 26 of 42 facts"
+    others = [
+        measured(name) for name in result_facts(A2_A3) if name not in cast_result_facts(A2_A3)
+    ]
     assert str(model_from(facts_of(*casts, *others))) == "measured on Ascend910B3, 2026-01-02"
     begun = [measured("rounding", left=1), *(x for x in casts if x.name != "rounding")]
-    assert "24 of 25 facts" in model_from(facts_of(*begun)).cast_standing
+    assert "25 of 26 facts" in model_from(facts_of(*begun)).cast_standing
 
 
 # --- Costs ---------------------------------------------------------------------------------------

@@ -17,9 +17,10 @@ from ascend_kernels.checks.check_program import (
 from ascend_kernels.matrix import MATRIX
 from simulator.machine.isa import HardEvent, Pipe, SetFlag, WaitFlag
 from simulator.machine.pipes import COPY_COMPLETIONS, CopyCompletion, Fault, Scheduler
-from tiling.chips import DEFAULT_CHIP
+from tiling.chips import A2_A3, CHIPS, DEFAULT_CHIP, Chip
 
 HALF_BYTES = 4096
+CHIP_950 = CHIPS["Ascend950PR"]
 CORES = 2
 
 
@@ -35,12 +36,16 @@ def program_of(kernel: str, times: int = 3) -> CheckProgram:
         moved = times * 6 * elems
         x_bytes, result_bytes = moved * CORES, CORES * (RESULT_BYTES + moved)
     elif kernel.startswith("ctrl_"):
-        tiling, result_bytes = {"ctrl_float": 0, "ctrl_cast": 1}, CORES * RESULT_BYTES
+        tiling = {"ctrl_cast": 1, "ctrl_global": 1}  # as kernels of the twin find it
+        result_bytes = CORES * RESULT_BYTES
     elif kernel == "copy_tail":
         tiling, x_bytes, result_bytes = {"block_bytes": 7}, 96, CORES * 64
     elif kernel.startswith(tuple(SORTS)):
         width = 2 if kernel.endswith("fp16") else 4
         x_bytes, result_bytes = 2 * CORES * 128 * (width + 4), 2 * CORES * 1024
+    elif kernel.startswith(("argmax", "argmin")):
+        tiling |= {"pass_elems": 256, "result_elems": 16}
+        x_bytes, result_bytes = 2 * CORES * 1024, 2 * CORES * 64
     elif kernel.startswith("vcadd"):
         tiling |= {"pass_elems": 256, "result_elems": 8}
         x_bytes, result_bytes = 2 * CORES * 1024, 2 * CORES * 32
@@ -62,15 +67,21 @@ def streams(kernel: str) -> str:
 
 
 @pytest.mark.parametrize("copy_completion", COPY_COMPLETIONS)
-@pytest.mark.parametrize("kernel", CHECK_KERNELS)
-def test_a_kernel_runs_under_the_guards(kernel: str, copy_completion: CopyCompletion) -> None:
+@pytest.mark.parametrize(
+    ("kernel", "chip"),
+    [(name, chip) for chip in (DEFAULT_CHIP, CHIP_950) for name in CHECK_KERNELS[chip.isa]],
+    ids=str,
+)
+def test_a_kernel_runs_under_the_guards(
+    kernel: str, chip: Chip, copy_completion: CopyCompletion
+) -> None:
     """Of a stream one action: the next one is over the same bytes."""
     needs_twin()
     times = 1 if streams(kernel) else 3
-    assert run_guarded(program_of(kernel, times), copy_completion) > 0
+    assert run_guarded(program_of(kernel, times), copy_completion, chip) > 0
 
 
-@pytest.mark.parametrize("kernel", [name for name in CHECK_KERNELS if streams(name) == "V"])
+@pytest.mark.parametrize("kernel", [name for name in CHECK_KERNELS[A2_A3] if streams(name) == "V"])
 def test_a_stream_of_casts_is_on_one_pipe_alone(kernel: str) -> None:
     """Nobody reads its results, and the pipe takes it in order: that is what is timed."""
     needs_twin()

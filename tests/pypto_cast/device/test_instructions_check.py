@@ -42,7 +42,7 @@ from tiling.cost import COST_SETS, DEFAULT_COST_SET, STARTUP_RULE, CostParameter
 
 @functools.cache
 def some_cases() -> tuple[ArithmeticCase, ...]:
-    return tuple(arithmetic_cases(random_codes=2000))
+    return tuple(arithmetic_cases(random_codes=500))
 
 
 def arithmetic(device: CheckOnDevice) -> dict[str, DeviceFact]:
@@ -260,5 +260,5 @@ def test_the_clock_kernels_run(monkeypatch: pytest.MonkeyPatch) -> None:
     facts = cycles(run_on_twin)
     cores = DEFAULT_CHIP.vector_cores
     assert [fact.tested for fact in facts.values()] == [
-        *(1 + cores, 1350, 480, 6, 6, len(MATRIX[A2_A3]), 3)
+        *(1 + cores, 1350, 480, 6, 6, len(MATRIX[A2_A3]), 3, 2, 3)
     ]

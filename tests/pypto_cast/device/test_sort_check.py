@@ -12,6 +12,7 @@ from support.devices.planted_devices import DESCRIPTION
 from support.devices.planted_instructions import (
     StandIn,
     last_first,
+    last_greatest,
     later_lists_first,
     lost_score,
 )
@@ -25,7 +26,7 @@ from pypto_cast.device.device_model import (
     model_from,
 )
 from pypto_cast.device.facts import Agreement, DeviceFact, DeviceFacts
-from pypto_cast.device.sort_check import SORT_FACTS, check_sorts
+from pypto_cast.device.sort_check import SORT_FACTS, check_extremes, check_sorts
 from simulator.arithmetic.trust import ASSUME_STABLE_SORT, DEFAULT, DOCUMENTED
 from simulator.numbers.formats import FP16, FP32, FloatFormat
 from tiling.chips import DEFAULT_CHIP
@@ -73,6 +74,24 @@ def test_a_core_that_sorts_otherwise_is_named() -> None:
 
     fact = _found(broken)[SORTED_SCORES]
     assert set(fact.varying.values()) == {"core-dependent: core 5"}
+
+
+@pytest.mark.parametrize("fmt", [FP32, FP16], ids=str)
+def test_extremes_of_the_twin_are_as_assumed(fmt: FloatFormat) -> None:
+    needs_twin()
+    fact = check_extremes(run_on_twin, fmt, DEFAULT_CHIP)
+    assert (fact.verdict, fact.tested) == (Agreement.AGREES, 2 * 4096)
+
+
+def test_argmax_that_takes_the_last_is_found_and_assumed_no_more() -> None:
+    sorts = _found(StandIn()).values()
+    for planted, is_kept in (({}, True), ({"argmax": last_greatest}, False)):
+        fact = check_extremes(StandIn(planted=planted), FP32, DEFAULT_CHIP)
+        assert (fact.verdict is Agreement.AGREES) is is_kept
+        assert set(fact.by_pair) == (set() if is_kept else {"argmax FP32"})
+        followed = model_from(DeviceFacts(device=DESCRIPTION, facts=(*sorts, fact)))
+        assert (ASSUME_STABLE_SORT in followed.trusting(DOCUMENTED).assumed) is is_kept
+        assert (ASSUME_STABLE_SORT in followed.trusting(DEFAULT).assumed) is is_kept
 
 
 @pytest.mark.slow

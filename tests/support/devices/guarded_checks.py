@@ -69,7 +69,7 @@ def run_guarded(
     Raises:
         Fault: the machine does not permit it.
     """
-    traces = list(_traces(program))
+    traces = list(_traces(program, chip.isa))
     gm = GlobalMemory({"x": program.x.copy(), "y": np.zeros(program.result_bytes, np.uint8)})
     gm.tensors["x"].flags.writeable = False
     for number, trace in enumerate(traces):
@@ -79,14 +79,14 @@ def run_guarded(
     return sum(len(trace) for trace in traces)
 
 
-def _traces(program: CheckProgram) -> Iterator[list[Any]]:
+def _traces(program: CheckProgram, family: str) -> Iterator[list[Any]]:
     """The instructions of each core: those between two kernel entries."""
     found: list[Any] = []
 
     def visit(record: Any) -> None:
         found.append(_instruction(record.contents))
 
-    run_on_twin(program, VISIT(visit))
+    run_on_twin(program, VISIT(visit), family)
     share, rest = divmod(len(found), program.cores)
     assert not rest
     for core in range(program.cores):

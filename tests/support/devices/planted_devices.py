@@ -23,6 +23,7 @@ from tiling.chips import DEFAULT_CHIP
 
 Values = npt.NDArray[Any]
 Plant = Callable[[TileProgram, Values, Codes], Codes]
+Where = Callable[[Values, Codes], npt.NDArray[np.bool_]]
 DESCRIPTION = DeviceDescription(
     chip="Ascend910B3",
     cann="8.5.0",
@@ -105,6 +106,27 @@ def _checked(plant: Plant | None, pair: Pair) -> Mapping[str, DeviceFact]:
 def is_cast(program: TileProgram, src: Format, dst: Format, *, in_routes: bool = False) -> bool:
     rule = program.resolution.rule
     return rule.src is src and rule.dst is dst and is_row(program.resolution) is not in_routes
+
+
+def gives(
+    src: Format,
+    dst: Format,
+    where: Where,
+    code: int,
+    modes: tuple[RoundMode | None, ...] = (),
+    *,
+    inf_nan: bool | None = True,
+) -> Plant:
+    """A cast that gives one code for some elements."""
+
+    def plant(program: TileProgram, values: Values, codes: Codes) -> Codes:
+        is_mode = not modes or program.resolution.mode in modes
+        is_state = inf_nan is None or program.inf_nan_mode == inf_nan
+        if is_cast(program, src, dst) and is_mode and is_state:
+            codes[where(values, codes)] = code
+        return codes
+
+    return plant
 
 
 @of_cast(f.FP32, f.FP16)

@@ -15,7 +15,8 @@ from tiling.cost import DEFAULT_COST_SET, CostParameters
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Compute = Callable[..., Any]
-FP = {"fp32": np.float32, "fp16": np.float16}
+FP = {"fp32": np.float32, "fp16": np.float16, "int16": np.int16, "int32": np.int32}
+CTRL = {"float": 48, "nan": 50, "int": 53, "cast": 59, "global": 60}
 
 
 def tree(terms: Any) -> Any:
@@ -61,6 +62,12 @@ def exponential(a: Any) -> Any:
     return np.exp(a.astype(np.float64)).astype(a.dtype)
 
 
+def clamped(a: Any, b: Any) -> Any:
+    """Sums of integers, the nearest that there is."""
+    ends = np.iinfo(a.dtype)
+    return np.clip(a.astype(np.int64) + b, ends.min, ends.max).astype(a.dtype)
+
+
 INSTRUCTIONS: dict[str, Compute] = {
     "vadd": lambda a, b: a + b,
     "vsub": lambda a, b: a - b,
@@ -71,6 +78,10 @@ INSTRUCTIONS: dict[str, Compute] = {
     "vln": lambda a: np.log(a.astype(np.float64)).astype(a.dtype),
     "vrsqrt": lambda a: (1 / np.sqrt(a.astype(np.float64))).astype(a.dtype),
     "vcadd": tree,
+    "argmax": lambda rows: rows.argmax(axis=1),
+    "argmin": lambda rows: rows.argmin(axis=1),
+    "int_sum_kept": lambda a, b: a + b,
+    "int_sum_clamped": clamped,
 }
 for each in ("vadd", "vmul", "vexp", "vrsqrt"):
 
@@ -111,6 +122,11 @@ def lost_score(name: str, lists: list[Pairs]) -> Pairs:
     return [*flat[:-1], flat[-2]]
 
 
+def last_greatest(rows: Any) -> Any:
+    """The place of the last of the greatest elements."""
+    return rows.shape[1] - 1 - rows[:, ::-1].argmax(axis=1)
+
+
 @dataclass(kw_only=True)
 class StandIn:
     """A device that answers as this package assumes, but for what is planted.
@@ -147,8 +163,8 @@ class StandIn:
         if program.kernel.startswith("ctrl_"):
             found = self.ctrl
             if program.kernel == "ctrl_set" and not self.forgets:
-                bits = {48: program.tiling["ctrl_float"], 59: program.tiling["ctrl_cast"]}
-                self.ctrl = sum(value << bit for bit, value in bits.items())
+                left = program.tiling
+                self.ctrl = sum(left.get(f"ctrl_{name}", 0) << bit for name, bit in CTRL.items())
             return self._numbers(program, found)
         if program.kernel == "copy_tail":
             return self._after_tail(program)
@@ -159,6 +175,13 @@ class StandIn:
         elems, passes = program.tiling["pass_elems"], program.tiling["passes"]
         operands = program.x.view(FP[fmt]).reshape(passes, -1, elems)
         with np.errstate(all="ignore"):
+            if instruction in ("argmax", "argmin"):
+                rows = operands.reshape(-1, 256 // operands.itemsize)
+                at = compute(rows)
+                pairs = np.zeros((len(rows), 2), f"u{rows.itemsize}")
+                pairs[:, 0] = rows[np.arange(len(rows)), at].view(pairs.dtype)
+                pairs[:, 1] = at
+                return pairs.reshape(-1).view(np.uint8)
             if instruction == "vcadd":
                 result = compute(operands.reshape(-1, 256 // operands.itemsize))
             else:
@@ -213,12 +236,17 @@ class StandIn:
         elif kernel in ("read_gm", "write_gm"):
             total = size * tiling["passes"] * program.cores
             each = total / costs.gm_bytes_per_second * DEFAULT_CHIP.clock_hz
-        elif kernel == "pass":
+        elif kernel == "task":  # timelines of upstream's simulator
+            each = {1024: 1833, 4096: 2087, 8192: 2424}[tiling["pass_elems"]]
+        elif kernel in ("pass", "slots"):
             elems = tiling["pass_elems"]
             read = costs.read_startup_cycles + 4 * elems / costs.read_bytes_per_cycle
             write = costs.write_startup_cycles + 2 * elems / costs.write_bytes_per_cycle
             cast = costs.vector_startup_cycles + costs.cast_cycles_per_repeat * elems / 64
             each = max(read, write) + cast + 8 * costs.flag_cycles
+            if kernel == "slots":
+                steady = max(read, write, cast) + 2 * costs.flag_cycles
+                each += steady * (tiling["passes"] - 1)
         else:
             widths = [int(width) for width in re.findall(r"(?:fp|bf|uint|int)(\d+)", kernel)]
             repeats = tiling["pass_elems"] * max(*widths, 16) / 2048
