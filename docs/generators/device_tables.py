@@ -45,7 +45,7 @@ SETTLED: Final = (
     Settled(
         facts=(*("NaN pattern", "NaN to integers", "NaN where results saturate", "infinities"),),
         english="NaN payloads",
-        chinese="NaN 的编码",
+        chinese="NaN 的位模式",
     ),
     Settled(
         facts=(
