@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -22,7 +22,7 @@ from ascend_kernels.matrix import MATRIX, CastRule
 from simulator.machine.memory import Bytes
 from simulator.numbers.formats import FP16, FP32, FloatFormat
 from simulator.numbers.native.format_tables import write_or_check
-from tiling.chips import ASCEND_950
+from tiling.chips import A2_A3, ASCEND_950
 
 CHECK_SOURCES: Final = Path(__file__).parents[1] / "csrc" / "checks"
 CHECK_HEADER: Final = CHECK_SOURCES / "check_instances.h"
@@ -102,13 +102,21 @@ def _table(family: str) -> dict[str, str]:
         for name, wide in WIDENED.items()
     }
     found["copy_tail"] = "CopyTail"
-    if family == ASCEND_950:
-        return found | {
-            INT_SUM.format(word, fmt): f"Arithmetic<IntegerAdd<{clamps}>, {fmt}_t>"
-            for word, clamps in (("kept", "false"), ("clamped", "true"))
-            for fmt in ("int16", "int32")
-        }
-    found |= {f"clock_{name.lower()}": f"Clock<{name}>" for name in ("Nothing", "Barrier", "Flag")}
+    return found | _OF_FAMILY[family](family)
+
+
+def _integer_sums(_: str) -> dict[str, str]:
+    """The kernels of sums of integers."""
+    return {
+        INT_SUM.format(word, fmt): f"Arithmetic<IntegerAdd<{clamps}>, {fmt}_t>"
+        for word, clamps in (("kept", "false"), ("clamped", "true"))
+        for fmt in ("int16", "int32")
+    }
+
+
+def _clocks(family: str) -> dict[str, str]:
+    """The kernels that time."""
+    found = {f"clock_{name.lower()}": f"Clock<{name}>" for name in ("Nothing", "Barrier", "Flag")}
     found |= {"clock_read": "Clock<Copy<true>>", "clock_write": "Clock<Copy<false>, true>"}
     found |= {"clock_read_gm": "Clock<Sweep<true>>", "clock_write_gm": "Clock<Sweep<false>, true>"}
     found |= {"clock_pass": "Clock<Pass, true>", "clock_task": "Clock<Task, true>"}
@@ -122,10 +130,14 @@ def _table(family: str) -> dict[str, str]:
     return found
 
 
+_OF_FAMILY: Final[Mapping[str, Callable[[str], dict[str, str]]]] = MappingProxyType(
+    {A2_A3: _clocks, ASCEND_950: _integer_sums}
+)
+"""The kernels that one family alone has. No cost set has figures of the 950: it has no clock."""
 CHECK_KERNELS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {family: MappingProxyType(_table(family)) for family in TARGETS}
 )
-"""By family, in launch order. No cost set has figures of the 950: no clock of it is asked."""
+"""By family, in launch order."""
 _NUMBERS: Final = {
     name: number for names in CHECK_KERNELS.values() for number, name in enumerate(names)
 }

@@ -45,6 +45,10 @@ NIBBLE_FACTS: Final[Mapping[str, str]] = {A2_A3: NIBBLES, ASCEND_950: FP4_NIBBLE
 """The fact about elements of four bits, by family."""
 SATMODE: Final = "SatMode of a Cast with CTRL[60] = 0"
 SATMODE_ASSUMED: Final = "saturates as CTRL[48] = 0 has all casts saturate, though CTRL[48] is 1"
+SATMODE_FACTS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+    {A2_A3: MappingProxyType({}), ASCEND_950: MappingProxyType({SATMODE: SATMODE_ASSUMED})}
+)
+"""By family."""
 """CANN asc-devkit, SetCtrlSpr, table 3."""
 PADDING: Final = "padding of rows"
 UB_LIMIT: Final = "UB at its limits"
@@ -184,7 +188,7 @@ def satmode_cases(rule: CastRule, chip: Chip) -> Iterator[CheckCase]:
     that does not saturate: Cast of AscendC's memory API has none.
     """
     own = CastControls(global_saturation=False)
-    if chip.isa != ASCEND_950 or not rule.has_satmode(own):
+    if not SATMODE_FACTS[chip.isa] or not rule.has_satmode(own):
         return
     resolution = resolve(chip.isa, rule.src, rule.dst, rule.default, controls=own)
     case = _plain(CheckedCast(resolution=resolution, controls=own), _sample(rule.src, 0), chip)

@@ -28,8 +28,7 @@ from pypto_cast.device.cases import (
     NIBBLE_FACTS,
     ROUTES,
     ROUTES_ASSUMED,
-    SATMODE,
-    SATMODE_ASSUMED,
+    SATMODE_FACTS,
     SHAPE_FACTS,
     CheckCase,
     route_sources,
@@ -37,11 +36,10 @@ from pypto_cast.device.cases import (
 from pypto_cast.device.core_state_check import (
     COPY_TAIL,
     COPY_TAIL_ASSUMED,
-    INT_SUMS,
-    INT_SUMS_ASSUMED,
+    INT_SUM_FACTS,
     control_facts,
 )
-from pypto_cast.device.cycles_check import CYCLE_FACTS, assumed_cycles
+from pypto_cast.device.cycles_check import CYCLES_IN, assumed_cycles
 from pypto_cast.device.facts import Agreement, DeviceFact, Part, Tally
 from pypto_cast.device.repetition import Layout, Places, observe
 from pypto_cast.device.sort_check import ARG_FACTS, SORT_FACTS
@@ -49,7 +47,7 @@ from simulator.machine.execute import execute
 from simulator.numbers import float_environment
 from simulator.numbers.convert import values_of
 from simulator.numbers.formats import Codes
-from tiling.chips import A2_A3, ASCEND_950
+from tiling.chips import A2_A3
 
 CastOnDevice = Callable[[TileProgram, npt.NDArray[Any]], Codes]
 """Runs a program on values, 1-D; gives the destination's codes. The twin's `execute` is one."""
@@ -62,24 +60,19 @@ def _assumed(family: str) -> dict[str, str]:
         NIBBLE_FACTS[family]: "two in a byte, the first in the low nibble",
         **SHAPE_FACTS,
         **({ROUTES: ROUTES_ASSUMED} if route_sources(family) else {}),
-        **({SATMODE: SATMODE_ASSUMED} if family == ASCEND_950 else {}),
+        **SATMODE_FACTS[family],
     }
 
 
 @functools.cache
 def facts_in(family: str) -> Mapping[Part, Mapping[str, str]]:
-    """Every fact that a part is about on chips of a family, and its assumed value.
-
-    No cost set has figures of the 950, so none of its cycles is compared.
-    """
-    cycles = {name: assumed_cycles(name) for name in CYCLE_FACTS}
+    """Every fact that a part is about on chips of a family, and its assumed value."""
     arithmetic = {name: assumed_arithmetic(name) for name in ARITHMETIC_FACTS}
-    integers = {INT_SUMS: INT_SUMS_ASSUMED} if family == ASCEND_950 else {}
     return MappingProxyType(
         {
             "cast": {**_assumed(family), **control_facts(family), COPY_TAIL: COPY_TAIL_ASSUMED},
-            "arithmetic": {**arithmetic, **SORT_FACTS, **ARG_FACTS, **integers},
-            "cycles": cycles if family == A2_A3 else {},
+            "arithmetic": {**arithmetic, **SORT_FACTS, **ARG_FACTS, **INT_SUM_FACTS[family]},
+            "cycles": {name: assumed_cycles(name) for name in CYCLES_IN[family]},
         }
     )
 

@@ -32,19 +32,19 @@ from pypto_cast.device.cases import (
 from pypto_cast.device.check import check_casts
 from pypto_cast.device.core_state_check import (
     COPY_TAIL,
-    INT_SUMS,
+    INT_SUM_FACTS,
     check_control,
     check_copy_tails,
     check_integer_sums,
     control_facts,
 )
-from pypto_cast.device.cycles_check import CYCLE_FACTS, check_cycles
+from pypto_cast.device.cycles_check import CYCLES_IN, check_cycles
 from pypto_cast.device.facts import PARTS, DeviceFact, Part
 from pypto_cast.device.on_npu import CheckedDevice
 from pypto_cast.device.sort_check import ARG_FACTS, SORT_FACTS, check_extremes, check_sorts
 from pypto_cast.report.report import Column, Report, Table, plain
 from simulator.numbers.formats import FP16, FloatFormat, Format
-from tiling.chips import A2_A3, ASCEND_950, CHIPS, Chip
+from tiling.chips import CHIPS, Chip
 
 RUNS: Final = 5
 """Of each case, as `repetition` has them; more where results differ. All codes of a 32-bit format
@@ -226,8 +226,8 @@ class CheckPlan:
         def integers(device: CheckedDevice) -> tuple[DeviceFact, ...]:
             return (check_integer_sums(device.check, chip),)
 
-        if chip.isa == ASCEND_950:
-            yield _step("sums of integers", "arithmetic", (INT_SUMS,), _FEW, integers)
+        if facts := tuple(INT_SUM_FACTS[chip.isa]):
+            yield _step("sums of integers", "arithmetic", facts, _FEW, integers)
 
     def _results(self, src: Format) -> int:
         """Results of all runs of a source's codes."""
@@ -253,7 +253,7 @@ def _nibbles(chip: Chip, *formats: Format) -> tuple[str, ...]:
 
 
 def _cycles(chip: Chip) -> Iterator[CheckStep]:
-    for fact in CYCLE_FACTS if chip.isa == A2_A3 else ():
+    for fact in CYCLES_IN[chip.isa]:
 
         def run(device: CheckedDevice, fact: str = fact) -> tuple[DeviceFact, ...]:
             return check_cycles(device.check, chip, [fact], device.now)

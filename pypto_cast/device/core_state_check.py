@@ -25,7 +25,7 @@ from simulator.machine.cast_table import (
 )
 from simulator.machine.memory import Bytes
 from simulator.numbers.formats import INT16, INT32, Codes
-from tiling.chips import Chip
+from tiling.chips import A2_A3, ASCEND_950, Chip
 
 CTRL_ENTRY: Final = "CTRL at kernel entry"
 CTRL_LEFT: Final = "CTRL after a kernel that left it changed"
@@ -141,6 +141,10 @@ def _check_tail(device: CheckOnDevice, chip: Chip, length: int, x: Bytes, tally:
 
 INT_SUMS: Final = "sums of integers by CTRL[53]"
 INT_SUMS_ASSUMED: Final = "0 keeps the low bits, 1 gives the nearest number of the format"
+INT_SUM_FACTS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+    {A2_A3: MappingProxyType({}), ASCEND_950: MappingProxyType({INT_SUMS: INT_SUMS_ASSUMED})}
+)
+"""By family."""
 """CANN asc-devkit, SetCtrlSpr, table 3: of the 950."""
 _INT_ROWS: Final = 1 << 14
 _PASS_ELEMS: Final = 1 << 10

@@ -12,6 +12,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -29,7 +30,7 @@ from pypto_cast.device.device_model import CLOCK
 from pypto_cast.device.facts import DeviceFact, Tally
 from pypto_cast.device.repetition import Stability, core_words
 from simulator.numbers.formats import FP16, FP32
-from tiling.chips import A2_A3, Chip
+from tiling.chips import A2_A3, ASCEND_950, Chip
 from tiling.cost import COST_SETS, STARTUP_RULE
 
 TICKS_PER_SECOND: Final = 50_000_000
@@ -84,6 +85,10 @@ _WORDS: Final = {
 }
 """The assumptions that are no figures of the cost sets."""
 CYCLE_FACTS: Final = (CLOCK, *_FIGURES, CAST_PAIRS, LOOP_PASS, SLOTS, TASK)
+CYCLES_IN: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {A2_A3: CYCLE_FACTS, ASCEND_950: ()}
+)
+"""By family: no cost set has figures of the 950, so none of its cycles is compared."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from pypto_cast.device.behaviour import (
     casts_of,
     is_negative,
 )
-from pypto_cast.device.cases import NIBBLE_FACTS, SATMODE, SHAPE_FACTS
+from pypto_cast.device.cases import NIBBLE_FACTS, SATMODE, SATMODE_FACTS, SHAPE_FACTS
 from pypto_cast.device.facts import Agreement, DeviceFact, DeviceFacts, facts_of
 from simulator.arithmetic import OPERATIONS
 from simulator.arithmetic.trust import (
@@ -39,7 +39,7 @@ from simulator.arithmetic.trust import (
 from simulator.corrections import Corrections
 from simulator.numbers.convert import Conversion
 from simulator.numbers.formats import FORMATS, Codes, FloatFormat
-from tiling.chips import ASCEND_950, Standing
+from tiling.chips import Standing
 from tiling.cost import STARTUP_RULE, CostParameters
 from tiling.cost_file import cost_set_of
 from tiling.input_files import document_bytes
@@ -77,8 +77,8 @@ _ARITHMETIC_RESULT_FACTS: Final = (
 
 def cast_result_facts(family: str) -> tuple[str, ...]:
     """The facts that a cast's results rest on, on chips of a family."""
-    own = (SATMODE,) if family == ASCEND_950 else ()
-    return (*behaviours_in(family), NIBBLE_FACTS[family], *SHAPE_FACTS, *own)
+    own = (*SHAPE_FACTS, *SATMODE_FACTS[family])
+    return (*behaviours_in(family), NIBBLE_FACTS[family], *own)
 
 
 def result_facts(family: str) -> tuple[str, ...]:

@@ -7,9 +7,10 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import pypto_cast
@@ -22,7 +23,7 @@ from pypto_cast.device.arithmetic_check import CheckOnDevice
 from pypto_cast.device.check import CastOnDevice
 from pypto_cast.device.facts import DeviceDescription
 from simulator.machine.memory import Bytes
-from tiling.chips import ASCEND_950, CHIPS, Chip
+from tiling.chips import A2_A3, ASCEND_950, CHIPS, Chip
 
 DRIVER_VERSION: Final = Path("/usr/local/Ascend/driver/version.info")
 """The folder where the vendor's installer puts it."""
@@ -74,6 +75,10 @@ def npu_device() -> CheckedDevice:
     return CheckedDevice(chip=chip, cast=run, check=_checks(), description=description)
 
 
+_HAS_SUFFIX: Final[Mapping[str, bool]] = MappingProxyType({A2_A3: False, ASCEND_950: True})
+"""By family: the driver adds to the name of a chip."""
+
+
 def _chip(soc_name: str) -> Chip:
     """The chip of a device: of a 950 the driver says more behind the name that is known.
 
@@ -83,7 +88,7 @@ def _chip(soc_name: str) -> Chip:
     chips = [
         chip
         for name, chip in CHIPS.items()
-        if soc_name == name or (chip.isa == ASCEND_950 and soc_name.startswith(name))
+        if soc_name == name or (_HAS_SUFFIX[chip.isa] and soc_name.startswith(name))
     ]
     if not chips:
         raise NpuError(
