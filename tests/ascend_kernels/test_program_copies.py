@@ -115,6 +115,7 @@ def ub_spans(instruction: Instruction) -> list[tuple[int, int]]:
     return []
 
 
+@pytest.mark.slow
 @given(shapes(last=3000), st.sampled_from(CASTS))
 @settings(deadline=None, max_examples=80)
 @example(((4, 5000), (4, 5000)), CASTS[10])

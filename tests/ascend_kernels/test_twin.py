@@ -175,7 +175,7 @@ SHAPES = [
 
 @every_distinct_case
 @pytest.mark.parametrize(("shape", "tile"), SHAPES, ids=str)
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(32)
 def test_the_instructions_are_the_simulators(
     case: Case, shape: tuple[int, ...], tile: tuple[int, ...]
 ) -> None:

@@ -149,6 +149,7 @@ def test_completion() -> None:
     assert (ran.returncode, ran.stdout.split()) == (0, ["check-schedule", "checkpoint"]), ran.stderr
 
 
+@pytest.mark.slow
 def test_module_and_exit_code() -> None:
     ran = run_process("cast", "none.npy", "--to", "fp16")
     assert (ran.returncode, ran.stdout) == (2, "")
@@ -172,6 +173,7 @@ def test_the_package_itself_needs_no_extra() -> None:
     assert run_process(code=seen).stdout == "set()\n"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 def test_output_that_cannot_be_written() -> None:
     with open("/dev/full", "w") as full:
@@ -180,6 +182,7 @@ def test_output_that_cannot_be_written() -> None:
     assert ran.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_is_no_error() -> None:
     reader, writer = os.pipe()
     os.close(reader)
@@ -209,6 +212,7 @@ def test_a_reader_that_leaves_takes_no_verdict_along(form: tuple[str, ...], tmp_
     assert "<failure" in junit.read_text()
 
 
+@pytest.mark.slow
 def test_ascii_output_escapes_what_it_lacks(tmp_path: Path) -> None:
     np.save(tmp_path / "größe.npy", np.zeros(8, np.float32))
     words = ("cast", str(tmp_path / "größe.npy"), "--to", "fp16", "--tile", "16")

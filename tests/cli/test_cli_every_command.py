@@ -122,6 +122,7 @@ def test_the_chinese_page_words_every_command() -> None:
     assert [name for name in FOUND if f"| `{name}` | 1 | " not in page] == []
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", SHORT)
 def test_quiet_prints_errors_alone(command: Command, folder: Path, name: str) -> None:
     words = SHORT[name].split()
@@ -170,6 +171,7 @@ def test_quiet_ends_with_its_command(command: Command) -> None:
     assert command("matrix").out
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(4)
 @pytest.mark.skipif(os.name != "posix", reason="there are no pseudo-terminals")
 @pytest.mark.parametrize(
@@ -234,6 +236,7 @@ def test_durations(seconds: float, text: str) -> None:
     assert terminal.duration(seconds) == text
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("line", "word", "completed"),

@@ -289,6 +289,7 @@ def test_a_square_golden_that_is_transposed_is_named(command: Command, tmp_path:
     assert "result: it is transposed (axes 0 and 1)" in ran.out
 
 
+@pytest.mark.slow
 def test_the_least_part_that_differs_is_written(command: Command, files: Path) -> None:
     words = ("--kernel", f"{files}/k.py::scaled", "--inputs", files / "in.npz")
     ran = command("judge", files / "wrong.npy", *words, "--reproduce", files / "part.npz")
@@ -321,6 +322,7 @@ def rounds(x: T, y: T, k: float):
 """
 
 
+@pytest.mark.slow
 def test_a_part_with_a_number_and_of_a_release(command: Command, tmp_path: Path) -> None:
     """Release 0.2.0 rounds the product; the script is of the same release."""
     (tmp_path / "k.py").write_text(ROUNDS)

@@ -115,6 +115,7 @@ def test_a_symlink_that_leads_nowhere(command: Command, npy: Path) -> None:
     assert link.is_symlink()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/stdout").exists(), reason="there is no /dev/stdout")
 def test_a_pipe_is_no_output(npy: Path) -> None:
     program = "import sys; from pypto_cast.cli.main import main; sys.exit(main())"
@@ -127,6 +128,7 @@ def test_a_pipe_is_no_output(npy: Path) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(3)
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows ends a process without asking it")
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])

@@ -27,6 +27,7 @@ def test_every_class_is_on_the_page_once() -> None:
         assert re.findall(r"^### (\w+)$", write(), re.M) == NAMES
 
 
+@pytest.mark.slow
 def test_every_class_has_a_meaning_and_a_remedy() -> None:
     assert [n for n, text in error_pages.error_classes().items() if not text.endswith(".")] == []
     words = [text for _, _, classes in GROUPS for row in classes.values() for text in row]

@@ -93,6 +93,7 @@ def test_a_module_of_other_sources_is_told(monkeypatch: pytest.MonkeyPatch) -> N
     assert not explorer_module.is_current()
 
 
+@pytest.mark.slow
 def test_a_build_gives_the_committed_module(tmp_path: Path) -> None:
     clang = shutil.which("clang++")
     if clang is None or not Path("/usr/include/wasm32-wasi/c++").exists():

@@ -150,6 +150,7 @@ def matching(pattern: re.Pattern[str], folder: str) -> list[str]:
 # --- The house ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_no_former_name_is_imported() -> None:
     former = {f"pypto_cast.{name}" for name in MOVED}
     found = [
@@ -220,11 +221,13 @@ def test_there_is_no_room_for_odds_and_ends(name: str) -> None:
     assert found == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", [*ROOMS, "docs", "tests", "benchmarks", "examples"])
 def test_docstrings_say_and_do_not_ask(folder: str) -> None:
     assert matching(QUESTION, folder) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", [*ROOMS, "docs", "examples"])
 def test_docstrings_name_things_by_nouns(folder: str) -> None:
     assert [each for each in matching(WHAT, folder) if not each.startswith(DIGESTED)] == []

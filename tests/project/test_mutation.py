@@ -81,6 +81,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_fault_is_judged_in_a_copy_and_taken_out_again(project: Path, tmp_path: Path) -> None:
     source = (project / "room" / "one.py").read_bytes()
     every = drawn(9, 1, project)
@@ -120,6 +121,7 @@ def test_every_place_is_marked_and_nothing_else_changes(
     assert len(found) == len(set(found))
 
 
+@pytest.mark.slow
 def test_the_tests_that_reach_a_place_are_asked(project: Path) -> None:
     source = (project / "room" / "one.py").read_text()
     (project / "room" / "one.py").write_text(source + "def g():\n    return 3\nLIMIT = 5\n")

@@ -71,6 +71,7 @@ def test_a_room_can_be_imported_first(room: str, tmp_path: Path) -> None:
     assert loaded & set(ROOMS) <= allowed
 
 
+@pytest.mark.slow
 def test_importing_the_package_imports_no_extra(tmp_path: Path) -> None:
     code = "import pypto_cast.interface, json, sys\nprint(json.dumps(sorted(sys.modules)))"
     loaded = {name.split(".")[0] for name in json.loads(python(code, path=ROOT, cwd=tmp_path))}

@@ -82,6 +82,7 @@ def test_a_page_that_shows_another_result_is_found(tmp_path: Path) -> None:
         run_pages([page])
 
 
+@pytest.mark.slow
 def test_the_failure_on_the_start_page_is_that_of_the_changed_mode(tmp_path: Path) -> None:
     blocks = {block.title: block.text for block in blocks_of((DOCS / "start.md").read_text())}
     kernel = blocks["my_kernel.py"].replace("CAST_RINT", "CAST_FLOOR")

@@ -74,6 +74,7 @@ def test_a_script_of_such_a_name_is_named(tmp_path: Path) -> None:
     assert f"ShadowedPackageError: {path} shadows" in python(tmp_path, str(path)).stderr
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["tiling", "simulator"])
 def test_a_folder_without_init_does_not_shadow(name: str, tmp_path: Path) -> None:
     (tmp_path / name).mkdir()

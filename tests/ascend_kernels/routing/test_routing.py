@@ -427,5 +427,6 @@ def test_proofs_of_64_bits_hold_on_boundaries_and_10_8_random_codes(
         np.testing.assert_array_equal(step_by_step(codes), single(codes))
 
 
+@pytest.mark.slow
 def test_the_page_is_that_of_the_table() -> None:
     assert PAGE.read_text(encoding="utf-8") == page()

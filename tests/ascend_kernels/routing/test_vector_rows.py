@@ -75,6 +75,7 @@ def test_program_and_compiled_kernel_give_the_bits_of_a_row(row: VectorRow) -> N
             assert twin.trace(program, 0) == list(program.instructions(0))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("src", [x for x in ROUTE_FORMATS if x.bits <= 8], ids=str)
 def test_verdicts_of_small_sources_are_the_oracles(src: Format) -> None:
     for dst in ROUTE_FORMATS:

@@ -238,7 +238,7 @@ def test_a_text_that_is_cut_short_at_the_end_of_a_line_is_named(pattern: str, du
     pypto.read_schedule(dump)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("pattern", "name"),
     [(LEAF_TEXT, "softmax"), (LEAF_TEXT, "loop_paths"), (EXPRESSIONS, "loop_paths")],
@@ -256,6 +256,7 @@ def test_a_text_with_a_line_less_is_named(pattern: str, name: str, tmp_path: Pat
     pypto.read_schedule(dump)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", [LEAF_TEXT, EXPRESSIONS])
 def test_garbage_in_a_text_is_named_with_its_line(pattern: str, tmp_path: Path) -> None:
     dump = unpacked("loop_paths", tmp_path)

@@ -59,6 +59,7 @@ def test_each_operation_has_a_kernel_and_a_row() -> None:
     assert listed <= ROWS.keys()
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", drawn())
 def test_the_table_says_what_is_planned(name: str, tmp_path: Path) -> None:
     """Without the wheel a kernel is planned and run as its plan, or refused."""
@@ -74,6 +75,7 @@ def test_the_table_says_what_is_planned(name: str, tmp_path: Path) -> None:
     assert told <= found.count(Verdict.PLANNED) <= told + uncompiled
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", drawn())
 def test_plans_by_the_newest_lists_give_the_tensor_levels_results(
     name: str, tmp_path: Path

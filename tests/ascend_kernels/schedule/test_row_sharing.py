@@ -154,7 +154,7 @@ def planned(kernel: Kernel, *shapes: list[int]) -> TiledKernel:
     return tiled_kernel.tiled_kernel(kernel.tensor_graphs(*given), "kernel", cores=40)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(("kernel", "shape"), CASES)
 def test_a_few_rows_give_the_plan_of_all(
     kernel: Kernel, shape: list[int], monkeypatch: pytest.MonkeyPatch
@@ -309,6 +309,7 @@ DIFFERENCES: Final[Mapping[str, Callable[[TiledKernel], TiledKernel]]] = Mapping
 )
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("difference", DIFFERENCES.values(), ids=DIFFERENCES)
 def test_rows_that_differ_are_all_planned(
     difference: Callable[[TiledKernel], TiledKernel],

@@ -84,6 +84,7 @@ def test_all_chosen_codes_are_the_definitions(src: TensorType) -> None:
     assert_every_target(src, 1)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("src", "dst"),
     [

@@ -85,7 +85,7 @@ def nearest_even(magnitude: Fraction, dst: TensorType) -> int:
 
 @pytest.mark.parametrize("dst", NARROW, ids=type_id)
 @pytest.mark.parametrize("src", WIDE, ids=type_id)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(9)
 def test_one_rounding_by_fractions(src: str, dst: TensorType) -> None:
     x = np.concatenate(
         [sample(TensorType[src], 1500), np.arange(20, dtype=FORMATS[TensorType[src]].dtype)]
@@ -201,7 +201,7 @@ SATURATING = [
 
 
 @pytest.mark.parametrize(("src", "dst", "saturate"), SATURATING, ids=type_id)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_the_reference_evaluator(src: TensorType, dst: TensorType, saturate: bool) -> None:
     x = sample(src, 20_000)
     x = x[where_settled(x, src, dst)]

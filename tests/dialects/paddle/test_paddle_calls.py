@@ -171,6 +171,7 @@ def test_unknown_rules() -> None:
             ask()
 
 
+@pytest.mark.slow
 def test_paddle_is_not_imported() -> None:
     code = "import sys, pypto_cast.dialects.paddle; sys.exit('paddle' in sys.modules)"
     assert run([sys.executable, "-c", code], check=False).returncode == 0

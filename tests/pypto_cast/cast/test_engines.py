@@ -87,6 +87,7 @@ def halves(engine: Engine | None = None) -> npt.NDArray[Any]:
 # --- Bits --------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "rule", MATRIX[A2_A3].values(), ids=lambda rule: f"{rule.src}-{rule.dst}".lower()
 )

@@ -153,6 +153,7 @@ FILES: dict[str, tuple[Callable[[Path, Path], None], str]] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FILES)
 def test_what_it_is_is_told_in_a_line(command: Command, tmp_path: Path, name: str) -> None:
     if name == "gguf":

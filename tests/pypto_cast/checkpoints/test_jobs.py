@@ -56,6 +56,7 @@ def check(folder: Path, values: np.ndarray) -> None:
     assert bytes(found[1]["data"]) == expected.astype(np.uint16).tobytes()
 
 
+@pytest.mark.slow
 def test_a_run_after_the_main_thread_ended(tmp_path: Path) -> None:
     values = saved(tmp_path)
     command = [sys.executable, "-W", "ignore", "-c", _LATE, str(tmp_path)]

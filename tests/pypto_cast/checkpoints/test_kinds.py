@@ -497,6 +497,7 @@ def test_zeros_and_infinities_are_bars_beside_the_binades(command: Command, tmp_
     assert '<th scope="col" class="number">overflow</th>' in text
 
 
+@pytest.mark.slow
 def test_the_page_of_a_large_model_is_small(command: Command, tmp_path: Path) -> None:
     """The worst are shown as far as there is room, and the captions say how many they are."""
     wide = 10.0 ** np.arange(-32, 32, 1 / 4)

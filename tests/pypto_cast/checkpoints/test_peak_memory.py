@@ -58,6 +58,7 @@ def peak_bytes(source: Path, jobs: int, scaled: dict[str, Any] | None) -> int:
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize(("kind", "shape", "jobs", "scaled"), _CASES.values(), ids=_CASES)
 def test_codes_keep_to_the_memory(

@@ -106,6 +106,7 @@ def raw(output: Path) -> dict[str, np.ndarray]:
 SQUARE = np.arange(256)[:, None] // 128 * np.ones(128, int)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("words", "shape", "group"),
     [
@@ -140,6 +141,7 @@ def test_fp8_codes_are_those_of_exact_arithmetic(
             assert value_of(int(code), 3, 7, 8) == rounded(quotient, E4M3)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["mxfp8", "mxfp4"])
 def test_mx_codes_are_those_of_exact_arithmetic(

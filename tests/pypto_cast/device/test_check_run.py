@@ -68,6 +68,7 @@ def test_a_file_holds_what_is_known_after_each_step(tmp_path: Path) -> None:
     assert not found.differ
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("at", ["launch", "write"])
 def test_a_killed_check_goes_on_to_the_same_file(at: At, tmp_path: Path) -> None:
@@ -90,6 +91,7 @@ def test_a_killed_check_goes_on_to_the_same_file(at: At, tmp_path: Path) -> None
         assert resumed(path) == once.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_step_that_fails_is_named_and_tried_again(tmp_path: Path) -> None:
     path = tmp_path / "device.json"
     whole = check_of(path).measure()
@@ -220,6 +222,7 @@ def test_a_device_that_hangs_is_ended() -> None:
     device.close()
 
 
+@pytest.mark.slow
 def test_a_device_that_cannot_be_opened_says_why() -> None:
     with pytest.raises(npu.NpuError, match="torch_npu is not installed"):
         DeviceProcess(absent, SmallPlan())
@@ -228,6 +231,7 @@ def test_a_device_that_cannot_be_opened_says_why() -> None:
 # --- The command ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_command_goes_on(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

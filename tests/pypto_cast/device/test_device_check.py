@@ -84,7 +84,7 @@ PLANTS: dict[Plant, set[str]] = {
 }
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)
 def test_a_planted_deviation_is_found_and_named(plant: Plant) -> None:
     differing = {n: x for n, x in checked(plant).items() if x.verdict is Agreement.DIFFERS}

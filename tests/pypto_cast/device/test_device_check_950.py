@@ -51,6 +51,7 @@ def test_every_pair_and_state_of_a_bit_has_a_cast() -> None:
     assert not any("CTRL[50]" in name for name in casts_of(A2_A3))
 
 
+@pytest.mark.slow
 def test_each_cast_by_its_own_satmode_has_the_bits_the_other_way() -> None:
     found = [case for case in cases_950() if case.about == SATMODE]
     by_pair = [x.cast for x in found if (x.cast.src, x.cast.dst) == (f.FP32, f.E5M2)]

@@ -86,6 +86,7 @@ def measured(name: str, **fields: object) -> DeviceFact:
     return DeviceFact(**{"name": name, **known, **fields})
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("plant", FOLLOWED, ids=lambda plant: plant.__name__)
 def test_casts_are_those_of_the_device(plant: Plant) -> None:
     followed = model_from(facts_of(*checked(plant).values()))
@@ -142,6 +143,7 @@ def test_checkpoints_follow(tmp_path: Path, command: Command) -> None:
     assert numpy_files.load_file(output)["x"].view(np.uint16).tolist() == [0x7E00, 0x3C00]
 
 
+@pytest.mark.slow
 def test_programs_follow(tmp_path: Path) -> None:
     path = file_of(tmp_path, *checked(quiet_nan).values())
     program = tmp_path / "program.py"

@@ -23,6 +23,7 @@ def _check(mock: Mock) -> None:
     assert outcome == mock.outcome, mock.name
 
 
+@pytest.mark.slow
 def test_one_of_them_is_followed_or_named() -> None:
     seed = secrets.randbits(32)
     print(f"seed {seed}")

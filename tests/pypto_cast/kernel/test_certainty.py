@@ -246,6 +246,7 @@ def test_every_undecided_element_is_in_one_cell(
             assert not given[0].certain[index]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("shape", "extent", "size", "last", "tail"),
     [
@@ -332,6 +333,7 @@ def test_light_causes_are_one_on_the_page() -> None:
     assert "169 further causes" in page(many)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16])
 def test_a_page_stays_below_its_limit(dtype: Any, tmp_path: Path) -> None:
     low = -np.random.default_rng(1).random((300, 300, 2)).astype(np.float32).astype(dtype)

@@ -298,6 +298,7 @@ def unrolled(bounds: int) -> Iterator[object]:
 either_loop = pytest.mark.parametrize("loop", [plain, unrolled])
 
 
+@pytest.mark.slow
 @either_loop
 def test_a_loop_that_a_kept_exception_holds_changes_no_options_later(loop: Any) -> None:
     def fail() -> None:
@@ -314,6 +315,7 @@ def test_a_loop_that_a_kept_exception_holds_changes_no_options_later(loop: Any) 
     assert pypto.get_vec_tile_shapes() == [32]
 
 
+@pytest.mark.slow
 @either_loop
 def test_a_loop_that_outlives_options_does_not_bring_them_back(loop: Any) -> None:
     with pypto.options(strict=True):

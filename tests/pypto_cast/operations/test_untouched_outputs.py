@@ -146,7 +146,7 @@ def _is_no_fault(name: str, position: int, kind: str) -> bool:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(14)
 def test_a_bad_argument_is_one_line_that_names_the_operation(name: str) -> None:
     call, wrong = _call_of(name), []
     for position in range(len(call.args) + len(call.keywords)):

@@ -40,7 +40,7 @@ def judged(number: int) -> tuple[Sketch, Verdict]:
     return sketch, next(each for each in verdicts if each.counts)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(
     "number",
     [

@@ -71,6 +71,7 @@ def test_every_figure_lies_within_its_axis_and_the_style_knows_its_marks(name: s
             assert {kind for key, _ in figure.keys for kind in key.split()} <= classes
 
 
+@pytest.mark.slow
 @every_cast
 def test_the_heat_map_has_every_cell_once(name: str) -> None:
     rows = rows_of(name, "landscape")
