@@ -56,12 +56,17 @@ def test_one_in_some_of_the_chosen_cases(pytester: pytest.Pytester) -> None:
     assert {name.partition("[")[0] for name in some} == {"test_many", "test_few"}
 
 
-def test_one_in_some_of_the_tests_of_a_file_that_have_one_case(pytester: pytest.Pytester) -> None:
+def test_one_in_some_of_the_tests_of_a_folder_that_have_one_case(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makeini("[pytest]\nmarkers =\n    sampled(n)\n    exhaustive\n")
-    tests = "".join(f"def test_{n}(): pass\n" for n in range(6))
-    pytester.makepyfile(test_one=tests, test_other=f"{tests}def test_6(): pass\n")
+    folder = pytester.mkpydir("folder")
+    files = (pytester.path / "test_here.py", folder / "test_one.py", folder / "test_other.py")
+    for file in files:
+        tests = "".join(f"def {file.stem}_{n}(): pass\n" for n in range(6))
+        file.write_text(tests, encoding="utf-8")
     drawn = [
-        ran(pytester, "not exhaustive", "--one-in", "3", "-k", f"test_{k}")
-        for k in ("one", "other")
+        ran(pytester, "not exhaustive", "--one-in", "3", "-k", words)
+        for words in ("test_here", "test_one or test_other", "test_one_4")
     ]
-    assert [len(each) for each in drawn] == [2, 3]
+    assert [len(each) for each in drawn] == [2, 4, 1]

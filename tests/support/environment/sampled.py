@@ -12,7 +12,7 @@ from support.numbers.codes import SEED
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("samples")
-    text = "run one in N (at least one) of the cases of a test, and of the other tests of a file"
+    text = "run one in N (at least one) of the cases of a test, and of the other tests of a folder"
     group.addoption("--one-in", type=int, default=1, metavar="N", help=text)
     group.addoption("--drawn-by", type=int, default=SEED, metavar="SEED", help="which of them")
 
@@ -50,9 +50,9 @@ def test_of(item: pytest.Item) -> str:
 
 
 def pool_of(item: pytest.Item) -> str:
-    """The test that an item is a case of; its file, where it is the only one."""
+    """The test that an item is a case of; the folder of its file, where it is the only one."""
     test, bracket, _ = item.nodeid.partition("[")
-    return test if bracket else test.partition("::")[0]
+    return test if bracket else test.partition("::")[0].rpartition("/")[0]
 
 
 def grouped(
