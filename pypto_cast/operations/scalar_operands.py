@@ -216,8 +216,9 @@ def _held(name: str, value: Any, dtype: DataType) -> Constant:
         what = f"the negative number {value}" if not fmt.min and value < 0 else value
         text = f"{name}: {dtype} holds {fmt.min} to {fmt.max}, not {what}"
         raise error_of(PyptoError, OverflowError, text)
-    is_plain = isinstance(fmt, FloatFormat) and isinstance(value, int | float)
-    if is_plain and _BEYOND_FP32 <= abs(value) < math.inf:
+    # Asked first, as a comparison of order with NaN traps where exceptions of floats do.
+    is_finite = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+    if isinstance(fmt, FloatFormat) and is_finite and abs(value) >= _BEYOND_FP32:
         what = f"an int of {value.bit_length()} bits" if isinstance(value, int) else value
         text = f"{name}: a number beside {dtype} is passed as FP32, which does not hold {what}"
         raise error_of(PyptoError, OverflowError, f"{text}; float('inf') is infinity")
