@@ -327,15 +327,26 @@ def _place(tile: TileBox) -> object:
 
 
 def _check_overlap(step: TileStep) -> None:
-    """Refuse an output over an input, but in place, and outputs over each other."""
+    """Refuse an output over an input, but in place, and outputs over each other.
+
+    A scatter writes single elements of its first input, while it reads the others one by one.
+    """
     result, *scratch = step.outputs
-    for tile in step.inputs:
+    is_scatter = step.opcode.work is TileWork.SCATTER
+    for place, tile in enumerate(step.inputs):
         alike = (result.first_byte, result.strides_bytes, result.elem_bytes) == (
             tile.first_byte,
             tile.strides_bytes,
             tile.elem_bytes,
         )
-        if step.opcode.in_place and alike and result.space == tile.space:
+        is_over = alike and result.space == tile.space
+        if is_scatter and not (place or is_over):
+            raise SimulatorFault(
+                f"its output, {result}, does not lie over its first input, {tile}, of which it "
+                "moves no element",
+                (result.space, result.first_byte),
+            )
+        if step.opcode.in_place and is_over and not (is_scatter and place):
             continue
         _refuse(tile.regions(), result.regions(), "its output lies over its input")
     for tile in scratch:

@@ -302,6 +302,20 @@ def test_a_scatter_that_upstream_does_otherwise_is_refused() -> None:
     def twice_read(x: pypto.Tensor, at: pypto.Tensor) -> pypto.Tensor:
         return pypto.scatter(x, 1, at, 2.0) + x
 
+    def own_elements(x: pypto.Tensor, at: pypto.Tensor) -> pypto.Tensor:
+        return pypto.scatter(x, 1, at, x)
+
+    def own_indices(x: pypto.Tensor, at: pypto.Tensor) -> pypto.Tensor:
+        places = at + 1
+        marked = pypto.cast(pypto.scatter(places, 1, places, 2), pypto.DT_FP32)
+        return x * pypto.amax(marked, -1, True)
+
+    def assembled(x: pypto.Tensor, at: pypto.Tensor) -> pypto.Tensor:
+        pypto.set_vec_tile_shapes(8, 64)
+        marked = pypto.scatter(x, 1, at, 2.0)
+        pypto.set_vec_tile_shapes(16, 64)
+        return marked
+
     def joined(x: pypto.Tensor, at: pypto.Tensor) -> pypto.Tensor:
         return pypto.scatter(x, 1, at, 2.0, reduce="add")
 
@@ -309,7 +323,10 @@ def test_a_scatter_that_upstream_does_otherwise_is_refused() -> None:
         return pypto.scatter(x, 1, at, 2.0)
 
     for kernel, rows, message in (
-        (twice_read, 64, r"SCATTER_ELEMENT \(.*\): upstream writes over its first operand"),
+        (twice_read, 64, r"SCATTER_ELEMENT \(.*\): upstream writes .*, which another operation reads"),
+        (own_elements, 64, r"SCATTER \(.*\): upstream writes over .*, which it reads as another"),
+        (own_indices, 64, r"SCATTER_ELEMENT \(.*\): upstream writes .*, which it reads as another"),
+        (assembled, 64, r"SCATTER_ELEMENT \(.*\): upstream leaves its result in its first operand"),
         (joined, 64, "scatter at .*: reduce='add' is not planned"),
         (marked, 8, r"SCATTER_ELEMENT at .*: indices \[8, 16\] that leave elements of \[64, 64\]"),
     ):

@@ -419,6 +419,14 @@ def test_the_scalar_unit_races_with_a_pipe_that_no_flag_orders(
             ),
             r"scatters \(4, 16\) elements along axis 1 of \(2, 16\)",
         ),
+        (
+            replace(MARK, outputs=(ub(C),)),
+            r"its output, ub\+512 .*, does not lie over its first input, ub\+0 ",
+        ),
+        (
+            replace(MARK, inputs=(replace(ub(A), format=INT32), replace(ub(A), format=INT32))),
+            "its output lies over its input",
+        ),
     ],
 )
 def test_indices_of_a_scatter_lie_inside_its_tile(changed: TileStep, says: str | None) -> None:

@@ -7,7 +7,7 @@ merge_src_dst_buffer.cpp (pass 29), schedule_ooo/add_alloc.cpp (pass 30).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Final
 
@@ -31,7 +31,8 @@ def with_shared_buffers(graph: LeafGraph) -> LeafGraph:
 
     Raises:
         ValueError: an opcode has no row, so nothing is known of it.
-        PlanError: another operation reads the tensor that a scatter writes over.
+        PlanError: another operation reads the tensor that a scatter writes over, or the scatter
+            does as its indices or elements; or its result is assembled in UB.
     """
     graph = _with_reshapes_in_place(graph)
     sizes: dict[int, int] = {}
@@ -50,11 +51,8 @@ def with_shared_buffers(graph: LeafGraph) -> LeafGraph:
     for operation in graph.operations:
         inputs = tuple(_in_buffer(each, merged) for each in operation.inputs)
         result = operation.outputs[0]
-        if _scatters(operation) and len(readers.get(inputs[0].buffer or 0, ())) > 1:
-            raise PlanError(
-                f"{operation.opcode}{operation.at}: upstream writes over its first operand, which "
-                "another operation reads too; scatter into a copy of its own, as x * 1.0"
-            )
+        if _scatters(operation):
+            _check_is_read_once(operation, inputs, readers)
         if _row_allows(operation) and result.buffer is not None and result.buffer not in merged:
             own = result.buffer
             for each in inputs:
@@ -72,6 +70,11 @@ def with_shared_buffers(graph: LeafGraph) -> LeafGraph:
                     readers[each.buffer] = readers[own]
                 break
         outputs = tuple(_in_buffer(each, merged) for each in operation.outputs)
+        if _scatters(operation) and outputs[0].buffer != inputs[0].buffer:
+            raise PlanError(
+                f"{operation.opcode}{operation.at}: upstream leaves its result in its first "
+                "operand, not where tiles are put together; take its tile shape for what reads it"
+            )
         if (inputs, outputs) != (operation.inputs, operation.outputs):
             operation = replace(operation, inputs=inputs, outputs=outputs)
         made.append(operation)
@@ -171,6 +174,25 @@ def _in_buffer(operand: TileOperand, merged: dict[int, int]) -> TileOperand:
 def _scatters(operation: TileOperation) -> bool:
     row = TILE_OPCODES.get(operation.opcode)
     return row is not None and row.work is TileWork.SCATTER
+
+
+def _check_is_read_once(
+    scatter: TileOperation, inputs: Sequence[TileOperand], readers: Mapping[int, Set[int]]
+) -> None:
+    """Refuse a scatter that writes over elements which are still to be read."""
+    first, *others = (each.buffer for each in inputs)
+    if first is None:
+        return
+    if first in others:
+        reader = "it reads as another operand too, element by element"
+    elif len(readers.get(first, ())) > 1:
+        reader = "another operation reads too"
+    else:
+        return
+    raise PlanError(
+        f"{scatter.opcode}{scatter.at}: upstream writes over its first operand, which {reader}; "
+        "scatter into a copy of its own, as x * 1.0"
+    )
 
 
 def _row_allows(operation: TileOperation) -> bool:
