@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -114,7 +114,7 @@ def _numbers(target: KernelTarget) -> dict[tuple[Format, Format, RoundMode | Non
     return {(x.rule.src, x.rule.dst, x.mode): n for n, x in enumerate(target.instances)}
 
 
-API_MODES: Final[Mapping[str, Mapping[Pair, tuple[RoundMode, ...]]]] = {
+_API_MODES: Final[Mapping[str, Mapping[Pair, tuple[RoundMode, ...]]]] = {
     ASCEND_950: {(f.FP32, dst): (RoundMode.RINT,) for dst in (f.E4M3FN, f.E5M2)}
 }
 """The modes of pairs for which Cast of AscendC has fewer than the matrix.
@@ -129,7 +129,12 @@ def _modes(rule: CastRule) -> tuple[RoundMode | None, ...]:
     read = [fields.get(pair) for fields in READ_OTHERWISE.get(rule.family, {}).values()]
     rows = (rule, *(dataclasses.replace(rule, **fields) for fields in read if fields))
     modes = dict.fromkeys(mode for row in rows for mode in row.instruction_modes)
-    had = API_MODES.get(rule.family, {}).get(pair)
+    return modes_of_api(rule, modes)
+
+
+def modes_of_api(rule: CastRule, modes: Iterable[RoundMode | None]) -> tuple[RoundMode | None, ...]:
+    """Those of some modes that AscendC's Cast has for the pair of a row."""
+    had = _API_MODES.get(rule.family, {}).get((rule.src, rule.dst))
     return tuple(mode for mode in modes if had is None or mode in had)
 
 
@@ -196,7 +201,7 @@ def instance_number(resolution: Resolution) -> int:
         mode = resolution.mode if rule.instruction_modes != (None,) else None
         number = target.number(rule.src, rule.dst, mode)
         if number is None:
-            had = API_MODES[rule.family][rule.src, rule.dst]
+            had = _API_MODES[rule.family][rule.src, rule.dst]
             raise ValueError(
                 f"the AscendC kernel has no instance for {rule} CAST_{mode}: Cast of AscendC's "
                 f"memory API has {', '.join(f'CAST_{each}' for each in had)} alone; another engine "

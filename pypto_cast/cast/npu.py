@@ -15,11 +15,11 @@ import numpy.typing as npt
 
 from ascend_kernels import npu
 from ascend_kernels.program import TileProgram
-from pypto_cast.dtypes.data_types import DTYPE_OF, DataType
+from pypto_cast.dtypes.data_types import DTYPE_OF, ROW_OF, DataType
 from pypto_cast.tensors.torch_bridge import array_over, tensor_over, torch_dtype_of
 from simulator.machine.memory import load, packed
 from simulator.numbers.convert import codes_of
-from simulator.numbers.formats import HF8, UINT8, Codes, Format
+from simulator.numbers.formats import UINT8, Codes, Format
 
 
 def run(program: TileProgram, values: npt.NDArray[Any]) -> Codes:
@@ -45,9 +45,9 @@ def run(program: TileProgram, values: npt.NDArray[Any]) -> Codes:
 
 
 def _holder(fmt: Format) -> DataType:
-    """The dtype of the device's tensor: torch has none for HF8 and four bits."""
-    held = UINT8 if fmt.bits == 4 or fmt is HF8 else fmt
-    return DTYPE_OF[held]
+    """The dtype of the device's tensor: bytes where torch has none for the format."""
+    dtype = DTYPE_OF[fmt]
+    return DTYPE_OF[UINT8] if ROW_OF[dtype].torch is None else dtype
 
 
 class HostCopies:

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ascend_kernels.instances import API_MODES
+from ascend_kernels.instances import modes_of_api
 from ascend_kernels.matrix import (
     DEFAULT_CONTROLS,
     MATRIX,
@@ -65,7 +65,7 @@ class CheckedCast:
 
     @property
     def saturates(self) -> bool:
-        """Results in a float format saturate, which others keep infinities and NaN for."""
+        """Whether the destination is a float format in which infinities and NaN saturate."""
         rule = self.resolution.rule
         policy = rule.policy(self.controls, saturate=self.resolution.saturate)
         return not isinstance(self.dst, IntFormat) and policy != INF_NAN
@@ -83,9 +83,7 @@ class CheckedCast:
 
 def _every_cast(family: str) -> Iterator[CheckedCast]:
     for rule in MATRIX[family].values():
-        had = API_MODES.get(family, {}).get((rule.src, rule.dst))
-        modes = [mode for mode in rule.modes if had is None or mode in had]
-        for mode in modes or (None,):
+        for mode in modes_of_api(rule, rule.modes) or (None,):
             for saturate in (True, False) if rule.off else (True,):
                 resolution = resolve(family, rule.src, rule.dst, mode, saturate=saturate)
                 for controls in _states(rule):

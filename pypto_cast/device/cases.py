@@ -45,11 +45,11 @@ NIBBLE_FACTS: Final[Mapping[str, str]] = {A2_A3: NIBBLES, ASCEND_950: FP4_NIBBLE
 """The fact about elements of four bits, by family."""
 SATMODE: Final = "SatMode of a Cast with CTRL[60] = 0"
 SATMODE_ASSUMED: Final = "saturates as CTRL[48] = 0 has all casts saturate, though CTRL[48] is 1"
+"""CANN asc-devkit, SetCtrlSpr, table 3."""
 SATMODE_FACTS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {A2_A3: MappingProxyType({}), ASCEND_950: MappingProxyType({SATMODE: SATMODE_ASSUMED})}
 )
 """By family."""
-"""CANN asc-devkit, SetCtrlSpr, table 3."""
 PADDING: Final = "padding of rows"
 UB_LIMIT: Final = "UB at its limits"
 ROWS: Final = "many rows"

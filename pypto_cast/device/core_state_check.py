@@ -14,31 +14,13 @@ from ascend_kernels.checks.check_program import INT_SUM, RESULT_BYTES, CheckProg
 from pypto_cast.device.arithmetic_check import CheckOnDevice
 from pypto_cast.device.facts import DeviceFact, Tally
 from pypto_cast.device.repetition import Layout, Places, observe, observe_cores
-from simulator.machine.cast_table import (
-    CTRL_AT_START,
-    CTRL_BITS,
-    CTRL_CAST,
-    CTRL_FLOAT,
-    CTRL_GLOBAL,
-    CTRL_INT,
-    CTRL_NAN,
-)
+from simulator.machine.cast_table import CTRL_AT_START, CTRL_BITS
 from simulator.machine.memory import Bytes
 from simulator.numbers.formats import INT16, INT32, Codes
 from tiling.chips import A2_A3, ASCEND_950, Chip
 
 CTRL_ENTRY: Final = "CTRL at kernel entry"
 CTRL_LEFT: Final = "CTRL after a kernel that left it changed"
-_FIELDS: Final[Mapping[int, str]] = MappingProxyType(
-    {
-        CTRL_FLOAT: "ctrl_float",
-        CTRL_NAN: "ctrl_nan",
-        CTRL_INT: "ctrl_int",
-        CTRL_CAST: "ctrl_cast",
-        CTRL_GLOBAL: "ctrl_global",
-    }
-)
-"""The field of the tiling data that says how a bit is left."""
 
 
 def control_facts(family: str) -> dict[str, str]:
@@ -57,7 +39,7 @@ def check_control(device: CheckOnDevice, chip: Chip) -> tuple[DeviceFact, ...]:
     entry, behind = control_facts(chip.isa).items()
     bits = sorted(CTRL_BITS[chip.isa])
     at_entry, entry_words = observe_cores(lambda: _ctrl(device, chip, "ctrl_read"))
-    left = at_entry ^ np.uint64(sum(1 << bit for bit in bits))
+    left = at_entry ^ np.uint64(_ctrl_mask(chip))
     _leave(device, chip, int(left[0]))
     try:
         after, after_words = observe_cores(lambda: _ctrl(device, chip, "ctrl_read"))
@@ -80,8 +62,13 @@ def check_control(device: CheckOnDevice, chip: Chip) -> tuple[DeviceFact, ...]:
 
 
 def _leave(device: CheckOnDevice, chip: Chip, ctrl: int) -> None:
-    bits = sorted(CTRL_BITS[chip.isa])
-    _ctrl(device, chip, "ctrl_set", **{_FIELDS[bit]: ctrl >> bit & 1 for bit in bits})
+    mask = _ctrl_mask(chip)
+    _ctrl(device, chip, "ctrl_set", ctrl_mask=mask >> 32, ctrl_bits=(ctrl & mask) >> 32)
+
+
+def _ctrl_mask(chip: Chip) -> int:
+    """The bits of CTRL that the family of a chip has."""
+    return sum(1 << bit for bit in CTRL_BITS[chip.isa])
 
 
 def _ctrl(
@@ -141,11 +128,11 @@ def _check_tail(device: CheckOnDevice, chip: Chip, length: int, x: Bytes, tally:
 
 INT_SUMS: Final = "sums of integers by CTRL[53]"
 INT_SUMS_ASSUMED: Final = "0 keeps the low bits, 1 gives the nearest number of the format"
+"""CANN asc-devkit, SetCtrlSpr, table 3: of the 950."""
 INT_SUM_FACTS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {A2_A3: MappingProxyType({}), ASCEND_950: MappingProxyType({INT_SUMS: INT_SUMS_ASSUMED})}
 )
 """By family."""
-"""CANN asc-devkit, SetCtrlSpr, table 3: of the 950."""
 _INT_ROWS: Final = 1 << 14
 _PASS_ELEMS: Final = 1 << 10
 _SEED: Final = 20261128

@@ -16,17 +16,13 @@ struct CheckTilingData {
     uint32_t block_bytes;  // of a copy
     uint32_t ub_bytes;  // UB of the action
     uint32_t half_bytes;  // where the results of a Cast begin there
-    uint32_t ctrl_float;  // CTRL[48] as it is left
-    uint32_t ctrl_cast;  // CTRL[59] as it is left
-    uint32_t ctrl_nan;  // CTRL[50] as it is left; of the 950, as are the next two
-    uint32_t ctrl_int;  // CTRL[53] as it is left
-    uint32_t ctrl_global;  // CTRL[60] as it is left
+    uint32_t ctrl_mask;  // the bits of the upper half of CTRL that are written
+    uint32_t ctrl_bits;  // those of them that are left 1
 };
-static_assert(sizeof(CheckTilingData) == 52);
+static_assert(sizeof(CheckTilingData) == 40);
 
 // Every kernel, in launch order: X(name, type...).
-#if PYPTO_CAST_ARCH == 2201
-#define PYPTO_CHECK_INSTANCES(X) \
+#define PYPTO_CHECK_SHARED(X) \
     X(vadd_fp32, Arithmetic<VAdd, float>) \
     X(vadd_fp16, Arithmetic<VAdd, half>) \
     X(vsub_fp32, Arithmetic<VSub, float>) \
@@ -61,7 +57,10 @@ static_assert(sizeof(CheckTilingData) == 52);
     X(autocast_vmul_fp16, Arithmetic<Widened<VMul>, half>) \
     X(autocast_vexp_fp16, Arithmetic<Widened<VExp>, half>) \
     X(autocast_vrsqrt_fp16, Arithmetic<Widened<VRsqrt>, half>) \
-    X(copy_tail, CopyTail) \
+    X(copy_tail, CopyTail)
+#if PYPTO_CAST_ARCH == 2201
+#define PYPTO_CHECK_INSTANCES(X) \
+    PYPTO_CHECK_SHARED(X) \
     X(clock_nothing, Clock<Nothing>) \
     X(clock_barrier, Clock<Barrier>) \
     X(clock_flag, Clock<Flag>) \
@@ -124,41 +123,7 @@ static_assert(sizeof(CheckTilingData) == 52);
     X(clock_int4_fp16_apart, Clock<CastOf<AscendC::int4b_t, half, AscendC::RoundMode::CAST_NONE, true>>)
 #elif PYPTO_CAST_ARCH == 3510
 #define PYPTO_CHECK_INSTANCES(X) \
-    X(vadd_fp32, Arithmetic<VAdd, float>) \
-    X(vadd_fp16, Arithmetic<VAdd, half>) \
-    X(vsub_fp32, Arithmetic<VSub, float>) \
-    X(vsub_fp16, Arithmetic<VSub, half>) \
-    X(vmul_fp32, Arithmetic<VMul, float>) \
-    X(vmul_fp16, Arithmetic<VMul, half>) \
-    X(vdiv_fp32, Arithmetic<VDiv, float>) \
-    X(vdiv_fp16, Arithmetic<VDiv, half>) \
-    X(vsqrt_fp32, Arithmetic<VSqrt, float>) \
-    X(vsqrt_fp16, Arithmetic<VSqrt, half>) \
-    X(vexp_fp32, Arithmetic<VExp, float>) \
-    X(vexp_fp16, Arithmetic<VExp, half>) \
-    X(vln_fp32, Arithmetic<VLn, float>) \
-    X(vln_fp16, Arithmetic<VLn, half>) \
-    X(vrsqrt_fp32, Arithmetic<VRsqrt, float>) \
-    X(vrsqrt_fp16, Arithmetic<VRsqrt, half>) \
-    X(vcadd_fp32, Arithmetic<VCadd, float>) \
-    X(vcadd_fp16, Arithmetic<VCadd, half>) \
-    X(sort_fp32, Sorting<float, NoMerge>) \
-    X(sort_fp16, Sorting<half, NoMerge>) \
-    X(merge_fp32, Sorting<float, EqualLists>) \
-    X(merge_fp16, Sorting<half, EqualLists>) \
-    X(merge_unequal_fp32, Sorting<float, UnequalLists>) \
-    X(merge_unequal_fp16, Sorting<half, UnequalLists>) \
-    X(argmax_fp32, Arithmetic<Extreme<true>, float>) \
-    X(argmax_fp16, Arithmetic<Extreme<true>, half>) \
-    X(argmin_fp32, Arithmetic<Extreme<false>, float>) \
-    X(argmin_fp16, Arithmetic<Extreme<false>, half>) \
-    X(ctrl_read, Control<false>) \
-    X(ctrl_set, Control<true>) \
-    X(autocast_vadd_fp16, Arithmetic<Widened<VAdd>, half>) \
-    X(autocast_vmul_fp16, Arithmetic<Widened<VMul>, half>) \
-    X(autocast_vexp_fp16, Arithmetic<Widened<VExp>, half>) \
-    X(autocast_vrsqrt_fp16, Arithmetic<Widened<VRsqrt>, half>) \
-    X(copy_tail, CopyTail) \
+    PYPTO_CHECK_SHARED(X) \
     X(int_sum_kept_int16, Arithmetic<IntegerAdd<false>, int16_t>) \
     X(int_sum_kept_int32, Arithmetic<IntegerAdd<false>, int32_t>) \
     X(int_sum_clamped_int16, Arithmetic<IntegerAdd<true>, int16_t>) \

@@ -271,7 +271,14 @@ __aicore__ inline void Answer(GM_ADDR y, const AscendC::LocalTensor<uint32_t>& u
     AscendC::PipeBarrier<PIPE_ALL>();
 }
 
-// CTRL as a kernel finds it. With `sets` the bits that the family has are left as the host says.
+// Bits of CTRL from one on: those that are 1 in `mask` are left as they are in `bits`.
+template <uint32_t first>
+__aicore__ inline void LeaveBits(uint32_t mask, uint32_t bits) {
+    if (mask & 1) pypto_cast::SetControlBit<first>((bits & 1) != 0);
+    if constexpr (first < 63) LeaveBits<first + 1>(mask >> 1, bits >> 1);
+}
+
+// CTRL as a kernel finds it. With `sets` bits of it are left as the host says.
 template <bool sets>
 struct Control {
     static __aicore__ inline void Run(GM_ADDR /*x*/, GM_ADDR y, const CheckTilingData& tiling) {
@@ -281,13 +288,7 @@ struct Control {
         pipe.InitBuffer(buffer, kResultBytes);
         Answer(y, buffer.template Get<uint32_t>(), found);
         if constexpr (sets) {
-            pypto_cast::SetControlBit<pypto_cast::kCtrlFloat>(tiling.ctrl_float != 0);
-            pypto_cast::SetControlBit<pypto_cast::kCtrlCast>(tiling.ctrl_cast != 0);
-#if PYPTO_CAST_ARCH == 3510
-            pypto_cast::SetControlBit<pypto_cast::kCtrlNan>(tiling.ctrl_nan != 0);
-            pypto_cast::SetControlBit<kCtrlInt>(tiling.ctrl_int != 0);
-            pypto_cast::SetControlBit<pypto_cast::kCtrlGlobal>(tiling.ctrl_global != 0);
-#endif
+            LeaveBits<32>(tiling.ctrl_mask, tiling.ctrl_bits);
         }
     }
 };

@@ -14,11 +14,22 @@ namespace pypto_twin {
 inline float number(float value) { return value; }
 inline float number(half value) { return bits_as<float>(widened<Half>(value.code)); }
 
+inline int64_t number(int16_t value) { return value; }
+inline int64_t number(int32_t value) { return value; }
+
 // The one NaN of the format.
 inline void store(float& element, float value) {
     element = value != value ? bits_as<float>(uint32_t{0x7FFFFFFF}) : value;
 }
 inline void store(half& element, float value) { element = half(value); }
+// By CTRL[53]: 0 keeps the low bits, 1 gives the nearest number that there is.
+template <class T>
+void store(T& element, int64_t value) {
+    using Limits = std::numeric_limits<T>;
+    const bool clamps = vector_core().has(53);
+    element = static_cast<T>(clamps ? std::clamp<int64_t>(value, Limits::min(), Limits::max())
+                                    : value);
+}
 
 // A sum of neighbours, then of neighbouring sums, and so on.
 template <class T>
@@ -50,42 +61,13 @@ namespace AscendC {
     template <class T>                                                                           \
     void name(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, \
               int32_t count) {                                                                   \
-        pypto_twin::each(dst, src0, src1, count, [](float a, float b) { return expression; });   \
+        pypto_twin::each(dst, src0, src1, count, [](auto a, auto b) { return expression; });     \
     }
 PYPTO_TWIN_BINARY(Add, a + b)
 PYPTO_TWIN_BINARY(Sub, a - b)
 PYPTO_TWIN_BINARY(Mul, a * b)
 PYPTO_TWIN_BINARY(Div, a / b)
 #undef PYPTO_TWIN_BINARY
-
-// Sums of integers by CTRL[53]: 0 keeps the low bits, 1 gives the nearest number that there is.
-template <class T>
-void integer_sums(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,
-                  int32_t count) {
-    using namespace pypto_twin;
-    require(count >= 0, "a negative count: ", count);
-    const uint64_t size_bytes = sizeof(T) * static_cast<uint64_t>(count);
-    auto* to = reinterpret_cast<T*>(dst.claim(size_bytes));
-    const auto* a = reinterpret_cast<const T*>(src0.claim(size_bytes));
-    const auto* b = reinterpret_cast<const T*>(src1.claim(size_bytes));
-    vector_core().record(Op::UB_WORK, dst.offset(), size_bytes, src0.offset(), size_bytes,
-                         src1.offset(), size_bytes);
-    const bool clamps = vector_core().has(53);
-    for (int32_t i = 0; i < count; ++i) {
-        const int64_t sum = int64_t{a[i]} + b[i];
-        const int64_t nearest = std::clamp<int64_t>(sum, std::numeric_limits<T>::min(),
-                                                    std::numeric_limits<T>::max());
-        to[i] = static_cast<T>(clamps ? nearest : sum);
-    }
-}
-#define PYPTO_TWIN_INTEGER(T)                                                             \
-    inline void Add(const LocalTensor<T>& dst, const LocalTensor<T>& src0,                \
-                    const LocalTensor<T>& src1, int32_t count) {                          \
-        integer_sums(dst, src0, src1, count);                                             \
-    }
-PYPTO_TWIN_INTEGER(int16_t)
-PYPTO_TWIN_INTEGER(int32_t)
-#undef PYPTO_TWIN_INTEGER
 
 #define PYPTO_TWIN_UNARY(name, expression)                                       \
     template <class T>                                                           \

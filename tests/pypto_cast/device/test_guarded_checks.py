@@ -36,7 +36,7 @@ def program_of(kernel: str, times: int = 3) -> CheckProgram:
         moved = times * 6 * elems
         x_bytes, result_bytes = moved * CORES, CORES * (RESULT_BYTES + moved)
     elif kernel.startswith("ctrl_"):
-        tiling = {"ctrl_cast": 1, "ctrl_global": 1}  # as kernels of the twin find it
+        tiling = {"ctrl_mask": 1 << 27 | 1 << 16, "ctrl_bits": 1 << 27}  # as the twin has them
         result_bytes = CORES * RESULT_BYTES
     elif kernel == "copy_tail":
         tiling, x_bytes, result_bytes = {"block_bytes": 7}, 96, CORES * 64
