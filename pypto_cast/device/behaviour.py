@@ -65,7 +65,7 @@ class CheckedCast:
 
     @property
     def saturates(self) -> bool:
-        """Whether the destination is a float format in which infinities and NaN saturate."""
+        """True if the destination is a float format in which infinities and NaN saturate."""
         rule = self.resolution.rule
         policy = rule.policy(self.controls, saturate=self.resolution.saturate)
         return not isinstance(self.dst, IntFormat) and policy != INF_NAN

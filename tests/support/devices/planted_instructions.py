@@ -16,7 +16,6 @@ from tiling.cost import DEFAULT_COST_SET, CostParameters
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Compute = Callable[..., Any]
 FP = {"fp32": np.float32, "fp16": np.float16, "int16": np.int16, "int32": np.int32}
-CTRL = {"float": 48, "nan": 50, "int": 53, "cast": 59, "global": 60}
 
 
 def tree(terms: Any) -> Any:
@@ -163,8 +162,8 @@ class StandIn:
         if program.kernel.startswith("ctrl_"):
             found = self.ctrl
             if program.kernel == "ctrl_set" and not self.forgets:
-                left = program.tiling
-                self.ctrl = sum(left.get(f"ctrl_{name}", 0) << bit for name, bit in CTRL.items())
+                mask, bits = (program.tiling[f"ctrl_{name}"] << 32 for name in ("mask", "bits"))
+                self.ctrl = self.ctrl & ~mask | bits
             return self._numbers(program, found)
         if program.kernel == "copy_tail":
             return self._after_tail(program)
