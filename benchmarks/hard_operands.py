@@ -28,6 +28,7 @@ from simulator.arithmetic.elementary import BOUND
 Array = npt.NDArray[Any]
 DIGITS: Final = 120
 _PIECE: Final = 1 << 20
+PIECES: Final = (1 << 32) // _PIECE
 FLOAT64: Final[dict[str, Callable[[Array], Array]]] = {
     "exp": np.exp,
     "log": np.log,
@@ -62,13 +63,13 @@ def exact(name: str, operand: float, dtype: type[np.floating[Any]]) -> np.floati
         return low if _DECIMAL[name](decimal.Decimal(operand)) < middle else high
 
 
-def hard_operands(name: str, bound: float = BOUND) -> Array:
-    """The hard operands of all FP32 codes."""
+def hard_operands(name: str, bound: float = BOUND, pieces: range = range(PIECES)) -> Array:
+    """The hard operands of all FP32 codes, or of some of their pieces of 2^20 codes."""
     codes = np.arange(_PIECE, dtype=np.uint32)
     with np.errstate(all="ignore"):
-        pieces = (codes + np.uint32(k) for k in range(0, 1 << 32, _PIECE))
+        codes_of = (codes + np.uint32(k * _PIECE) for k in pieces)
         return np.concatenate(
-            [undecided(name, x.view(np.float32), np.float32, bound) for x in pieces]
+            [undecided(name, x.view(np.float32), np.float32, bound) for x in codes_of]
         )
 
 

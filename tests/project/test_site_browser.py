@@ -26,7 +26,7 @@ from docs.generators.contact_sheets import (
 __all__ = ["browser"]  # a fixture
 
 FAULTS = (ROOT / "tests/support/environment/page_faults.js").read_text(encoding="utf-8")
-PARTS = 5
+PARTS = 15
 """Of the pages of a language, each a test of its own, which a loaded machine ends in its time."""
 BAD = """<!doctype html><body style="background: #fff">
 <p style="color: #999">faint</p>
@@ -81,14 +81,15 @@ def test_no_page_has_a_fault(site: Path, browser: Any, language: str, part: int)
 
 
 @pytest.mark.exhaustive
-def test_pages_on_paper_cut_no_code(site: Path, browser: Any) -> None:
+@pytest.mark.parametrize("part", range(PARTS))
+def test_pages_on_paper_cut_no_code(site: Path, browser: Any, part: int) -> None:
     page = browser.new_page(viewport={"width": 720, "height": 1000})
     page.emulate_media(media="print")
     cut = """() => [...document.querySelectorAll("pre > code, table")]
         .filter((e) => e.getBoundingClientRect().right > innerWidth + 1)
         .map((e) => e.textContent.slice(0, 60))"""
     found: dict[str, list[str]] = {}
-    for path in pages_of(site, "en"):
+    for path in pages_of(site, "en")[part::PARTS]:
         page.goto(path.as_uri())
         if wide := page.evaluate(cut):
             found[path.name] = wide

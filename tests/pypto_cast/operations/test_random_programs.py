@@ -196,7 +196,10 @@ def check(
                 )
 
 
+PARTS = 15
+"""Of thousands of programs, each a test of its own, which draws its own."""
 every_trust = pytest.mark.parametrize("trust", BY_TRUST)
+every_part = pytest.mark.parametrize("part", range(PARTS))
 seeds = st.integers(0, 2**32 - 1)
 lengths = st.sampled_from([1, 2, 5, 40, 64, 65, 100])
 
@@ -221,20 +224,22 @@ def test_results_in_fp16_lie_inside(
 
 @pytest.mark.exhaustive
 @every_trust
-@settings(max_examples=1500)
+@every_part
+@settings(max_examples=1500 // PARTS)
 @given(program=programs_of(IN_FP16), seed=seeds, columns=lengths)
 def test_results_of_thousands_of_programs_in_fp16_lie_inside(
-    program: list[Step], trust: str, seed: int, columns: int
+    program: list[Step], trust: str, seed: int, columns: int, part: int
 ) -> None:
     check(program, trust, seed, columns, np.float16)
 
 
 @pytest.mark.exhaustive
 @every_trust
-@settings(max_examples=1500)
+@every_part
+@settings(max_examples=1500 // PARTS)
 @given(program=programs, seed=seeds, columns=lengths)
 def test_results_of_thousands_of_programs_lie_inside(
-    program: list[Step], trust: str, seed: int, columns: int
+    program: list[Step], trust: str, seed: int, columns: int, part: int
 ) -> None:
     check(program, trust, seed, columns)
 

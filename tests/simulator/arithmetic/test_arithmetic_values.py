@@ -135,6 +135,8 @@ ELEMENTARY = {
 }
 
 
+PARTS = 64
+"""Of all codes, each a test of its own."""
 HARD_CODES = [*itertools.chain(*HARD_OPERANDS.values())]
 
 
@@ -209,13 +211,16 @@ def test_the_loop_of_numpy_decides_no_bit(monkeypatch: pytest.MonkeyPatch, opera
 
 
 @pytest.mark.exhaustive
+@pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("operation", ELEMENTARY)
-def test_float64_decides_all_other_operands(operation: str) -> None:
+def test_float64_decides_all_other_operands(operation: str, part: int) -> None:
     half = hard_operands.undecided(
         operation, np.arange(1 << 16, dtype=np.uint16).view(np.float16), np.float16
     )
     assert half.size == 0
-    hard = hard_operands.hard_operands(operation, BOUND / 2)
+    hard = hard_operands.hard_operands(
+        operation, BOUND / 2, range(part, hard_operands.PIECES, PARTS)
+    )
     found = evaluate(OPERATIONS[operation], [Enclosure(values=hard)], FP32).values
     exact = [hard_operands.exact(operation, x, np.float32) for x in hard.tolist()]
     np.testing.assert_array_equal(found, exact)
