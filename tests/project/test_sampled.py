@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from types import SimpleNamespace
+
 import pytest
 
 CASES = """
@@ -54,6 +57,24 @@ def test_one_in_some_of_the_chosen_cases(pytester: pytest.Pytester) -> None:
     assert [sum(name.startswith("test_many") for name in each) for each in (some, others)] == [3, 3]
     assert some != others
     assert {name.partition("[")[0] for name in some} == {"test_many", "test_few"}
+
+
+def test_none_starts_once_the_time_is_over(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = SimpleNamespace(monotonic=itertools.count().__next__)  # a second from test to test
+    monkeypatch.setattr("support.environment.sampled.time", clock)
+    pytester.makeini("[pytest]\nmarkers =\n    sampled(n)\n    exhaustive\n")
+    for name in "abc":
+        tests = f"def test_{name}_first(): pass\ndef test_{name}_second(): pass\n"
+        (pytester.path / f"test_{name}.py").write_text(tests, encoding="utf-8")
+    first = {tuple(ran(pytester, "", "--within", "2", "--drawn-by", str(n))) for n in range(9)}
+    assert first == {(f"test_{name}_first",) for name in "abc"}
+    plugin = "support.environment.sampled"
+    found = pytester.runpytest_inprocess("-p", plugin, "-rs", "--within", "2")
+    found.assert_outcomes(passed=1, skipped=5)
+    found.stdout.fnmatch_lines(["*the 2 s of --within are over"])
+    assert len(ran(pytester, "", "--within", "7")) == 6
 
 
 def test_one_in_some_of_the_tests_of_a_folder_that_have_one_case(

@@ -1,7 +1,8 @@
-"""Cases of which a run takes a sample: the marker `sampled`, and the option `--one-in`."""
+"""Cases of which a run takes a sample: the marker `sampled`, `--one-in`, and `--within`."""
 
 from __future__ import annotations
 
+import time
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable
@@ -9,17 +10,34 @@ from collections.abc import Callable, Generator, Iterable
 import pytest
 from support.numbers.codes import SEED
 
+_STARTED = pytest.StashKey[float]()
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("samples")
     text = "run one in N (at least one) of the cases of a test, and of the other tests of a folder"
     group.addoption("--one-in", type=int, default=1, metavar="N", help=text)
     group.addoption("--drawn-by", type=int, default=SEED, metavar="SEED", help="which of them")
+    text = "skip tests that would start later; --drawn-by draws the order of files"
+    group.addoption("--within", type=float, metavar="SECONDS", help=text)
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    share, seed = config.getoption("one_in"), config.getoption("drawn_by")
-    return [f"cases: --one-in {share} --drawn-by {seed}"] if share > 1 else []
+    names = ("one_in", "within", "drawn_by")
+    share, within, seed = (config.getoption(name) for name in names)
+    limit = "" if within is None else f" --within {within:g}"
+    return [f"cases: --one-in {share}{limit} --drawn-by {seed}"] if share > 1 or limit else []
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    session.config.stash[_STARTED] = time.monotonic()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    within = item.config.getoption("within")
+    if within is not None and time.monotonic() - item.config.stash[_STARTED] >= within:
+        pytest.skip(f"the {within:g} s of --within are over")
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -42,6 +60,8 @@ def pytest_collection_modifyitems(
     if dropped:
         config.hook.pytest_deselected(items=dropped)
         items[:] = [item for item in items if item not in dropped]
+    if config.getoption("within") is not None:
+        items.sort(key=lambda item: zlib.crc32(f"{seed} {item.path.name}".encode()))
 
 
 def test_of(item: pytest.Item) -> str:
