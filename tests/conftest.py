@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections import Counter
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -35,8 +37,14 @@ def pytest_report_header() -> list[str]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """One line for each reason of skipped tests, however many files have it."""
+    """One line for each reason of skipped tests, however many files have it.
+
+    PYPTO_CAST_TEST_SKIPPED names a file that lists them, as pytest takes it: `pytest @FILE`.
+    """
     skipped = terminalreporter.getreports("skipped")
+    if file := os.environ.get("PYPTO_CAST_TEST_SKIPPED"):
+        tests = sorted({report.nodeid.partition("[")[0] for report in skipped})
+        Path(file).write_text("".join(f"{test}\n" for test in tests), encoding="utf-8")
     reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
     for reason, count in sorted(reasons.items()):
         terminalreporter.write_line(f"{count} skipped: {reason}")

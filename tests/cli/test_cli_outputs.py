@@ -192,6 +192,7 @@ sys.exit(main(["matrix"]))
 """
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("module", ["numpy._core", "ml_dtypes", "pypto_cast.interface", "typer"])
 def test_an_interrupt_while_modules_load_is_one_line(module: str) -> None:
     with started(INTERRUPTED_IMPORT, module) as ran:

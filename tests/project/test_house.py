@@ -163,6 +163,7 @@ def test_no_former_name_is_imported() -> None:
     assert found == []
 
 
+@pytest.mark.slow
 @every_room
 def test_nothing_is_imported_upward(room: str) -> None:
     above = set(ROOMS[ROOMS.index(room) + 1 :])

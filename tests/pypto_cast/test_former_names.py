@@ -24,6 +24,7 @@ def lines_of(code: str) -> list[str]:
     return [line for line in ran.stderr.splitlines() if "DeprecationWarning" in line]
 
 
+@pytest.mark.slow
 def test_every_former_module_is_the_one_of_the_new_name() -> None:
     code = "\n".join(
         f"import pypto_cast.{old}\n"

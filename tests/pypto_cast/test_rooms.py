@@ -74,7 +74,7 @@ def test_a_script_of_such_a_name_is_named(tmp_path: Path) -> None:
     assert f"ShadowedPackageError: {path} shadows" in python(tmp_path, str(path)).stderr
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", ["tiling", "simulator"])
 def test_a_folder_without_init_does_not_shadow(name: str, tmp_path: Path) -> None:
     (tmp_path / name).mkdir()
@@ -82,6 +82,7 @@ def test_a_folder_without_init_does_not_shadow(name: str, tmp_path: Path) -> Non
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_the_packages_may_be_reached_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(ROOT)
     done = python(
@@ -93,6 +94,7 @@ def test_the_packages_may_be_reached_through_a_link(tmp_path: Path) -> None:
 # --- Loaded when used ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_package_alone_loads_nothing(tmp_path: Path) -> None:
     code = (
         "import sys, pypto_cast, pypto_cast.pytest_plugin\n"
@@ -136,6 +138,7 @@ def test_an_import_and_a_first_use_load_nothing_heavy(use: str, most: int, tmp_p
     assert int(loaded) <= most
 
 
+@pytest.mark.slow
 def test_a_command_that_is_named_loads_no_other(tmp_path: Path) -> None:
     pytest.importorskip("typer", reason="typer is not installed (extra cli)")
     code = (
@@ -146,6 +149,7 @@ def test_a_command_that_is_named_loads_no_other(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1] == "pypto_cast.cli.commands.matrix_command", done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("first", ["options", "runtime", "interface", "kernel.jit"])
 def test_any_submodule_may_be_imported_first(first: str, tmp_path: Path) -> None:
@@ -163,6 +167,7 @@ def test_any_submodule_may_be_imported_first(first: str, tmp_path: Path) -> None
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_what_stands_on_the_core_is_loaded_when_it_is_used(tmp_path: Path) -> None:
     code = (
         f"import sys; {FIRST_CAST}\n"
@@ -253,6 +258,7 @@ def test_types_that_users_receive_are_names_of_the_package() -> None:
     assert {"Candidate", "TunedCast", "TilePlan", "Verdict"} <= names.keys()
 
 
+@pytest.mark.slow
 def test_threads_that_use_it_first_get_the_same(tmp_path: Path) -> None:
     code = (
         "from concurrent.futures import ThreadPoolExecutor\n"
@@ -265,6 +271,7 @@ def test_threads_that_use_it_first_get_the_same(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("first", "use"),
@@ -322,6 +329,7 @@ def project(tmp_path: Path) -> Path:
 PLUGIN = ("-m", "pytest", "-p", "pypto_cast.pytest_plugin", "-p", "no:cacheprovider", "-q")
 
 
+@pytest.mark.slow
 def test_a_project_with_modules_of_these_names_is_left_alone(project: Path) -> None:
     done = python(project, *PLUGIN, "test_theirs.py")
     assert done.returncode == 1
@@ -330,6 +338,7 @@ def test_a_project_with_modules_of_these_names_is_left_alone(project: Path) -> N
     assert "INTERNALERROR" not in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_a_test_that_uses_the_plugin_is_told_of_the_clash(project: Path) -> None:
     done = python(project, *PLUGIN)
     assert "1 failed, 1 passed, 1 error" in done.stdout
@@ -353,6 +362,7 @@ def test_a_clash_in_a_folder_of_tests_is_named(tmp_path: Path) -> None:
     assert python(tmp_path, *PLUGIN, "tests").returncode == 0
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "option", ["--pypto-chip=Ascend910B1", "--fail-under-certainty=0.5", "--pypto-cast"]
 )

@@ -15,7 +15,8 @@ ENTRIES = importlib.import_module("support.programs.trapped_entries")
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.sampled(36)
+@pytest.mark.slow
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("group", ENTRIES.GROUPS)
 def test_special_values_end_no_process_that_traps_exceptions(tmp_path: Path, group: str) -> None:
     program = ROOT / "tests" / "support" / "programs" / "trapped_entries.py"

@@ -80,6 +80,7 @@ def test_no_name_before_its_content(command: Command, tmp_path: Path) -> None:
     assert names(tmp_path) == {"x.npy", "in", *runs}
 
 
+@pytest.mark.slow
 @posix
 def test_interrupt_at_any_instruction(tmp_path: Path) -> None:
     """One before each bytecode of a run but NOP: all where Python may handle it, and more."""
@@ -130,6 +131,7 @@ with new_file(Path(sys.argv[1])) as file:
 """
 
 
+@pytest.mark.slow
 @posix
 def test_a_lock_ends_with_its_run_and_not_with_its_workers(tmp_path: Path) -> None:
     program = [sys.executable, "-c", ORPHANED, str(tmp_path / "out")]

@@ -39,6 +39,7 @@ def record_of_nothing(path: Path) -> None:
     path.with_suffix(".sha256").write_bytes(b"\xff")
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "damage",

@@ -102,7 +102,7 @@ tiles on lines of GM and others not, large and small ones in turn.
 
 @every_set
 @pytest.mark.parametrize(("shape", "tile"), GRID, ids=str)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(16)
 def test_a_grid_of_shapes_and_tiles(shape: Shape, tile: Shape, parameters: CostParameters) -> None:
     job = job_of(shape)
     made = plan(shape, tile, job.bits, DEFAULT_CHIP)
@@ -110,6 +110,7 @@ def test_a_grid_of_shapes_and_tiles(shape: Shape, tile: Shape, parameters: CostP
     assert closed_form(job, made.tile_shape, parameters) == pytest.approx(span, rel=WITHIN)
 
 
+@pytest.mark.slow
 @every_set
 @every_cast
 @pytest.mark.sampled(4)
@@ -127,7 +128,7 @@ def test_every_kind_of_vector_work(
 @pytest.mark.parametrize(
     "figure", sorted({*figure_names()} - {"gm_line_loss", "scalar_cycles", "issue_cycles"})
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8)
 def test_what_dwarfs_the_rest_is_counted_as_often_as_it_is_met(figure: str) -> None:
     large = 100 * getattr(DEFAULT_COST_SET, figure)
     parameters = DEFAULT_COST_SET.replaced("large", **{figure: large})
@@ -198,6 +199,7 @@ def test_pipes_work_as_long_as_in_the_simulation(parameters: CostParameters) -> 
 # --- What is counted ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_counts_are_those_of_the_program() -> None:
     """Copies, bytes, repeats and vector instructions of core 0, instruction by instruction."""
     for made, resolution in random_plans(150):

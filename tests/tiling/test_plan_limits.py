@@ -62,6 +62,7 @@ def test_a_tile_beyond_the_limit_names_the_nearest_that_fits(
     assert text.endswith(f"nearest tile that fits is {list(nearest)} with {nearest_bytes} B")
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from(WIDTHS),
     st.lists(st.integers(1, 12).map(lambda n: 2 * n), min_size=1, max_size=4),

@@ -78,7 +78,7 @@ def clipped(tile: Shape, shape: Shape) -> Shape:
         for shape in SMALL
     ],
 )
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(32)
 def test_brute_force_finds_nothing_better(shape: Shape, chosen: CostParameters) -> None:
     job = job_of(shape)
     costs = {
@@ -94,6 +94,7 @@ def test_brute_force_finds_nothing_better(shape: Shape, chosen: CostParameters) 
     assert [c.rank for c in result.candidates] == list(range(1, len(costs) + 1))
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("shape", [(5000,), (130, 40), (3, 5, 70)], ids=str)
 def test_the_event_simulation_finds_hardly_better(shape: Shape) -> None:
@@ -166,7 +167,7 @@ def test_ties_are_broken_by_the_longer_rows() -> None:
 
 
 @pytest.mark.parametrize(("src", "dst", "saturate"), CASTS, ids=CAST_IDS)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(12)
 def test_no_candidate_is_illegal(src: f.Format, dst: f.Format, saturate: bool) -> None:
     for shape in ((3, 40000), (300, 200, 10)):
         job = job_of(shape, resolve(A2_A3, src, dst, saturate=saturate))
@@ -256,6 +257,7 @@ def test_reasons_tell_what_is_lost() -> None:
     assert "start-up of copies and the speed of one core" in every
 
 
+@pytest.mark.slow
 def test_idle_cores_and_many_tiles_are_warned_of() -> None:
     (candidate, *_) = tune(job_of((18000, 32)), max_tiles=1, top=1).candidates
     assert candidate.tile_count < 18000
@@ -278,6 +280,7 @@ def test_the_objective_ub() -> None:
     assert len(near) == len(small.candidates)
 
 
+@pytest.mark.slow
 def test_the_objective_robust() -> None:
     """No tile shape is less bad over all sets, by its worst excess over a set's own best."""
     job = job_of((1000, 1000))

@@ -117,6 +117,7 @@ def test_ranks_are_the_order_of_values(fmt: Format) -> None:
         assert finite == sorted(finite)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("family", "pair"),
     [(family, pair) for family, rules in MATRIX.items() for pair in rules],

@@ -39,6 +39,7 @@ def program_of(row: Any, saturate: bool, shape: Any, tile: Any) -> Any:
     return lower(tiles, resolution)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("row", "saturate"), CASES, ids=lambda each: str(each).replace(" -> ", "-").lower()
 )

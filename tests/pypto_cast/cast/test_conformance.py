@@ -74,7 +74,7 @@ def all_casts() -> list[object]:
 
 
 @pytest.mark.parametrize(("row", "mode", "satmode", "inf_nan_mode"), all_casts())
-@pytest.mark.sampled(48)
+@pytest.mark.sampled(144)
 def test_cast(row: Row, mode: str, satmode: str, inf_nan_mode: bool) -> None:
     """Only FP16 and BF16 results may depend on the overflow mode."""
     codes = whole_blocks(source_codes(row.src, row.dst))

@@ -84,6 +84,7 @@ PLANTS: dict[Plant, set[str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(16)
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)
 def test_a_planted_deviation_is_found_and_named(plant: Plant) -> None:

@@ -71,6 +71,7 @@ def test_the_steps_tell_every_fact_of_the_family() -> None:
     assert {step.part for step in steps} == {"cast", "arithmetic"}  # no cost set is of a 950
 
 
+@pytest.mark.slow
 def test_casts_of_the_twin_are_as_assumed() -> None:
     needs_twin()
     pairs = {(f.BF16, f.E2M1), (f.E4M3FN, f.FP32), (f.FP16, f.HF8)}
@@ -84,6 +85,7 @@ def test_casts_of_the_twin_are_as_assumed() -> None:
     assert sum(fact.tested for fact in facts if fact.name == SATMODE) > 1000
 
 
+@pytest.mark.slow
 def test_sums_of_integers_of_the_twin_are_as_assumed() -> None:
     needs_twin()
     fact = check_integer_sums(TWIN_950, CHIP_950)

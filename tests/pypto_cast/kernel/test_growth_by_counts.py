@@ -74,6 +74,7 @@ def test_each_further_tile_takes_as_many_calls(monkeypatch: pytest.MonkeyPatch) 
     assert counts[2] - counts[1] <= _MORE * 6 * (counts[1] - counts[0])
 
 
+@pytest.mark.slow
 def test_a_tile_carried_out_with_others_takes_a_fifth_of_the_calls(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

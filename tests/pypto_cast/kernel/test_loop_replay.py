@@ -163,6 +163,7 @@ def test_a_call_writes_and_records_the_same(
     assert first.causes.all() == second.causes.all()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("trust", ["default", "documented"])
 @pytest.mark.parametrize("kernel", STRAIGHT, ids=lambda kernel: kernel.__name__)
 def test_certainty_is_the_same(

@@ -53,6 +53,7 @@ def test_every_operation_is_drawn_once_before_one_is_drawn_again() -> None:
     assert sorted(drawn[: len(CALLS)]) == sorted(CALLS)
 
 
+@pytest.mark.slow
 def test_nothing_is_falsely_certain() -> None:
     found = [check(program) for program in itertools.islice(random_programs(11), 12)]
     assert [each.where for each in found if each.false] == []

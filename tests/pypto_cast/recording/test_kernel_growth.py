@@ -70,6 +70,7 @@ def lines_run(call: Callable[[], object]) -> int:
     return count
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: body.__name__)
 def test_a_part_costs_the_same_however_many_there_are(body: Callable[..., None]) -> None:

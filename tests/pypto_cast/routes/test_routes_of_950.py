@@ -169,6 +169,7 @@ def test_a_chain_in_a_mode_that_one_reading_has() -> None:
         pypto.check_chain(pypto.DT_FP32, FLOORED, pypto.CAST_FLOOR)
 
 
+@pytest.mark.slow
 def test_a_pair_that_one_reading_has() -> None:
     """The instruction clamps; without it overflow is that of a float."""
     ends = pypto.DT_INT32, pypto.DT_FP16

@@ -257,6 +257,7 @@ def test_a_golden_that_rounds_once_is_named_though_the_chip_has_no_such_pair() -
     assert (best.explained, best.contradicted) == (best.of, 0)
 
 
+@pytest.mark.slow
 def test_two_causes_at_one_cast_are_named_as_a_pair() -> None:
     """As `static_cast<int8_t>` of C++ does: toward zero, and the low bits."""
     x = operands() * np.float32(3)
@@ -272,6 +273,7 @@ def test_two_causes_at_one_cast_are_named_as_a_pair() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_pair_with_the_intervals_of_one_hypothesis_is_not_named_beside_it() -> None:
     x = operands()
     found = explanations(bounds_of(x), {"y": planted(x, "RINT", "FLOOR")}, pairs=True)

@@ -49,6 +49,7 @@ def small_dumps_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layouts, "_MOST_ELEMS", PIECE_ELEMS)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("standard", ["bits", "community"])
 @pytest.mark.parametrize(
     "stored", [np.asarray, np.asfortranarray, lambda x: x.astype(x.dtype.newbyteorder())]

@@ -53,6 +53,7 @@ def test_a_planted_cause_is_named_first(number: int) -> None:
     assert verdict.is_named, verdict
 
 
+@pytest.mark.slow
 def test_another_place_or_a_contradiction_is_not_the_cause() -> None:
     _, verdict = judged(FIRST_SEED % 10 + 10)
     first = verdict.first
@@ -70,6 +71,7 @@ def test_members_are_never_blamed_and_one_element_outside_is_found() -> None:
     assert blamed_and_missed(100, FIRST_SEED) == (0, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "number", [pytest.param(each, marks=exhaustive_but(each, 16)) for each in range(16)]
 )

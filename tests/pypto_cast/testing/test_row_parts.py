@@ -261,6 +261,7 @@ def test_a_golden_that_cannot_be_is_counted() -> None:
     assert output.comparison.differing == 1
 
 
+@pytest.mark.slow
 def test_another_shape_is_refused() -> None:
     with pytest.raises(ValueError, match=r"shape \[75, 64\], bounds have \[76, 64\]"):
         judged(in_a_loop, {"y": np.zeros((ROWS - 1, COLS), np.float32)}, 1 << 17)

@@ -399,6 +399,7 @@ def test_the_plugin_cleans_up_and_names_the_tile(tmp_path: Path) -> None:
     assert "marker pypto has cast_saturation, chip, copy_completion, engine" in text
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("arguments", "says"),

@@ -206,6 +206,7 @@ def test_a_worker_with_other_code_refuses(tmp_path: Path) -> None:
     assert code_version().startswith(f"{pypto.__version__}+")
 
 
+@pytest.mark.slow
 def test_the_code_of_a_result_is_all_that_it_imports() -> None:
     program = (
         "import sys, pypto_cast.tuning.sweep.jobs\n"

@@ -167,6 +167,7 @@ def test_ten_bars_even_of_one_candidate() -> None:
     )
 
 
+@pytest.mark.slow
 @every_cast
 def test_the_grid_has_the_plans_cores(name: str) -> None:
     """Each core by its number; the plan's own ranges say which tiles it has."""
@@ -311,6 +312,7 @@ def test_nothing_is_fetched(read: Page) -> None:
     assert policy["content"].startswith("default-src 'none'; ")
 
 
+@pytest.mark.slow
 def test_the_language_the_title_and_the_width_are_said(text: str, read: Page) -> None:
     assert read.elements[0] == ("html", {"lang": "en"})
     assert "<title>Tile shapes of [32, 127, 128, 64]: FP32 -&gt; FP16, CAST_RINT</title>" in text

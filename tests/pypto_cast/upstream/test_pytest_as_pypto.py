@@ -94,6 +94,7 @@ def test_strict_makes_errors_of_what_upstream_refuses(tmp_path: Path) -> None:
     assert "ParserError: returning: upstream refuses `return` in a kernel" in done.stdout
 
 
+@pytest.mark.slow
 def test_without_the_option_nothing_stands_in(tmp_path: Path) -> None:
     done = run(tmp_path, SUITE)
     assert done.returncode != 0

@@ -112,6 +112,7 @@ def is_nan(values: np.ndarray, fmt: Format) -> np.ndarray:
     return np.isnan(values.astype(np.float64))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("name", CHAINS)
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))

@@ -132,7 +132,7 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c[0]}-{c[1]}")
 @settings(max_examples=2, deadline=None)
 @given(seed=seeds, inf_nan_mode=st.booleans())
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(24)
 def test_every_member_lies_inside(case, trust: str, seed: int, inf_nan_mode: bool) -> None:
     assert_members_inside(case, trust, seed, inf_nan_mode)
 

@@ -154,6 +154,7 @@ def random_order(elements: list, rng: np.random.Generator) -> object:
     return held[0]
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), specials=st.booleans(), fmt=st.sampled_from([FP32, FP16]))
 def test_another_order_lies_in_the_bound(seed: int, specials: bool, fmt) -> None:

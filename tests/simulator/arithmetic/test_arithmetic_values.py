@@ -107,6 +107,7 @@ def expected(operation: str, a: int, b: int, name: str) -> int | None:
     return None if y == 0 else nearest(x / y, negative, name)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", WIDTHS)
 @pytest.mark.parametrize("operation", ["add", "sub", "mul", "div", "sqrt", "reciprocal"])
 def test_rounded_once(operation: str, name: str) -> None:

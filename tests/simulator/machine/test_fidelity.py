@@ -119,7 +119,7 @@ def test_shapes_of_1_to_4_axes(
 
 @pytest.mark.parametrize("chip", ["Ascend910B1", "Ascend910B3"])
 @pytest.mark.parametrize("tiles", [1, 2, 39, 40, 41, 47, 48, 49, 97])
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12)
 def test_1_to_48_cores(chip: str, tiles: int) -> None:
     for src, dst, saturate in ((f.FP32, f.FP16, True), (f.FP16, f.INT8, False)):
         shape = (32 * (tiles - 1) + 7,)
@@ -192,6 +192,7 @@ def test_fidelity_and_completion_are_known_words() -> None:
 # --- Through the front door --------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ascend_kernels.matrix.SaturationModeWarning")
 @every_cast
 @pytest.mark.sampled(3)

@@ -47,6 +47,7 @@ def _nothing(*_: Any) -> None:
     """A guard that sees nothing."""
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("place", "name", "broken", "reason"),

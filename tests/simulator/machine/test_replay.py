@@ -87,7 +87,7 @@ def wanted_codes(codes: np.ndarray, case: Case) -> np.ndarray:
     return wanted[places].reshape(codes.shape)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8)
 @pytest.mark.filterwarnings("error::pypto_cast.CastModeWarning")
 @pytest.mark.filterwarnings("ignore::pypto_cast.SaturationModeWarning")
 @pytest.mark.filterwarnings("ignore::pypto_cast.TileShapeWarning")

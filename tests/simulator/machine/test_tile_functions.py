@@ -84,6 +84,7 @@ RUN_IN = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize(("name", "fmt"), RUN_IN, ids=str)
 def test_tile_operations_have_the_bits_of_the_tensor_level(name: str, fmt: Format) -> None:

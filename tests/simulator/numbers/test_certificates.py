@@ -210,7 +210,7 @@ def _sampled(path: Path, engine: VerifiedEngine, blocks: tuple[int, ...]) -> Non
     np.testing.assert_array_equal(*results)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(32)
 @pytest.mark.parametrize(
     "path",
     [

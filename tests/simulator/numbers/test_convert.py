@@ -56,6 +56,7 @@ def test_every_pair_is_compared_with_something() -> None:
     assert len(PAIRS) == 625
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("src", "dst"), TO_FLOAT)
 def test_rint_to_floats_agrees_with_numpy_and_ml_dtypes(src: Format, dst: FloatFormat) -> None:
     codes = source_codes(src)
@@ -73,7 +74,7 @@ def test_rint_to_floats_agrees_with_numpy_and_ml_dtypes(src: Format, dst: FloatF
 
 
 @pytest.mark.parametrize(("src", "dst"), TO_INT)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(16)
 def test_rint_to_integers_agrees_with_numpy_and_clamps(src: Format, dst: IntFormat) -> None:
     values = wide_values(src)
     wanted = []
@@ -89,6 +90,7 @@ def test_rint_to_integers_agrees_with_numpy_and_clamps(src: Format, dst: IntForm
     np.testing.assert_array_equal(actual, codes_of(expected, dst))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
 @pytest.mark.parametrize("src", IN_NUMPY, ids=str)
 def test_to_bool_is_not_zero(src: Format, policy: Policy) -> None:
@@ -108,6 +110,7 @@ def test_from_bool_is_zero_or_one(dst: Format) -> None:
         assert out.astype(np.float64).tolist() == [0.0, 1.0, 0.0]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("fmt", IN_NUMPY, ids=str)
 @pytest.mark.parametrize("mode", RoundMode, ids=str)
 def test_a_format_to_itself_changes_nothing_but_nan_patterns(fmt: Format, mode: RoundMode) -> None:

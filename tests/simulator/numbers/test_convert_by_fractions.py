@@ -188,7 +188,7 @@ def fraction_source(src: Format, dst: Format) -> Codes:
 @pytest.mark.parametrize(
     ("src", "dst"), FRACTION_PAIRS, ids=[f"{src}-{dst}".lower() for src, dst in FRACTION_PAIRS]
 )
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(32)
 def test_every_mode_by_fractions(src: Format, dst: Format, mode: RoundMode) -> None:
     codes = fraction_source(src, dst)
     assert codes.size > 400

@@ -15,7 +15,7 @@ ELEMS = 1 << 21
 MOST_BYTES = 8_000_000
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(28)
 @pytest.mark.parametrize("engine", ["auto", "numpy"])
 @pytest.mark.parametrize("value", [1.5, np.nan, 1e38, np.inf], ids=str)
 @pytest.mark.parametrize(

@@ -151,14 +151,14 @@ def source_codes(src: Format, dst: Format) -> Codes:
 
 
 @pytest.mark.parametrize("case", CASES, ids=case_id)
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(32)
 def test_codes_are_the_definitions(case: Case) -> None:
     codes = source_codes(case[0], case[1])
     np.testing.assert_array_equal(run_fast(codes, case), definition(codes, case))
 
 
 @pytest.mark.parametrize("case", MECHANISMS, ids=case_id)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(12)
 def test_every_size(case: Case) -> None:
     """Tails of every length, alone and after a whole piece, leave their surroundings alone."""
     src, dst, *_ = case
@@ -184,7 +184,7 @@ def test_slices_that_start_anywhere(case: Case, start: int) -> None:
 
 
 @pytest.mark.parametrize("case", MECHANISMS, ids=case_id)
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(24)
 def test_lone_special_among_ordinary_codes(case: Case) -> None:
     """One extreme code per piece, at its ends and between; the source is not changed."""
     src, *_ = case

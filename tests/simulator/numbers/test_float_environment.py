@@ -67,6 +67,7 @@ every_rule = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @in_every_environment
 @in_every_engine
 @every_rule
@@ -78,6 +79,7 @@ def test_casts(rule: CastRule, engine: Engine, environment: str) -> None:
     )
 
 
+@pytest.mark.slow
 @in_every_environment
 @every_rule
 @pytest.mark.sampled(4)
@@ -89,6 +91,7 @@ def test_casts_by_instructions(rule: CastRule, environment: str) -> None:
     )
 
 
+@pytest.mark.slow
 @in_every_environment
 @every_rule
 @pytest.mark.sampled(3)
@@ -127,6 +130,7 @@ def test_threads_born_in_a_foreign_environment(engine: Engine, environment: str)
     np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.slow
 @in_every_environment
 def test_tables_made_in_a_foreign_environment(environment: str) -> None:
     """Tables that a fast path prepares once serve the default environment afterwards."""
@@ -145,7 +149,7 @@ def test_tables_made_in_a_foreign_environment(environment: str) -> None:
 
 @in_every_environment
 @pytest.mark.parametrize("src", FORMATS, ids=lambda src: src.name.lower())
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(9)
 def test_onnx(src: TensorType, environment: str) -> None:
     values = worth_converting(FORMATS[src])[::3]
     assert_no_difference(
@@ -154,6 +158,7 @@ def test_onnx(src: TensorType, environment: str) -> None:
     )
 
 
+@pytest.mark.slow
 @in_every_environment
 def test_onnx_text_and_gradients(environment: str) -> None:
     texts = np.array(["0.1", "-1e-45", "16777217", "1e-310", "-65519.99", "-0"])
@@ -189,7 +194,7 @@ def test_paddle(environment: str) -> None:
 
 @in_every_environment
 @pytest.mark.parametrize("numerics", ["reference", "plugin", "plugin-avx512fp16", "rne"])
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(12)
 def test_fake_convert(numerics: str, environment: str) -> None:
     jobs = [
         (data, scale, shift, name)

@@ -52,7 +52,7 @@ def test_float_limits_are_those_of_finfo(fmt: FloatFormat) -> None:
     assert math.ldexp(1.0, fmt.min_quantum) == float(info.smallest_subnormal)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("fmt", FLOATS, ids=str)
 def test_quantum_is_the_gap_to_the_next_number(fmt: FloatFormat) -> None:
     positive = values_of(np.arange(min(fmt.max_code, 2**15), dtype=fmt.code_dtype), fmt)

@@ -140,7 +140,7 @@ def test_mypy_refuses_a_match_without_a_new_member(
     assert all('"assert_never" has incompatible type' in line for line in errors), done.stdout
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize(("src", "dst"), PAIRS, ids=str)
 def test_the_fast_paths_leave_a_new_mode_to_the_definition(
     src: Format, dst: Format, monkeypatch: pytest.MonkeyPatch

@@ -111,6 +111,7 @@ def test_decode(code: int, fmt: str, value: float) -> None:
     assert (kind, negative, magnitude) == ("finite", value < 0, Fraction(abs(value)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fmt", "dtype"), [("FP16", np.float16), ("BF16", ml_dtypes.bfloat16)])
 def test_decode_of_every_16_bit_float(fmt: str, dtype: type) -> None:
     with np.errstate(invalid="ignore"):

@@ -52,7 +52,7 @@ def assert_same_but_for_nan_patterns(actual: np.ndarray, wanted: np.ndarray, dst
     np.testing.assert_array_equal(actual[~nan], wanted[~nan])
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(("src", "dst"), DIRECT_PAIRS, ids=lambda fmt: fmt.lower())
 def test_rint_agrees_with_numpy_and_ml_dtypes(src: str, dst: str) -> None:
     codes = random_source(src, dst)
@@ -97,6 +97,7 @@ def test_rint_agrees_with_torch(src: str, dst: str) -> None:
     assert_same_but_for_nan_patterns(cast_codes(codes, src, dst, "RINT"), wanted, dst)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("src", "dst"),
     [

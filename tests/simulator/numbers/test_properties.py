@@ -65,6 +65,7 @@ def tiled_casts(draw: st.DrawFn) -> TiledCast:
     )
 
 
+@pytest.mark.slow
 @given(tiled_casts())
 def test_no_result_depends_on_the_tile(case: TiledCast) -> None:
     row, mode, satmode, inf_nan_mode, tile, codes = case
@@ -99,7 +100,7 @@ def has_a_mirror_image(code: int, src: str, dst: str) -> bool:
 
 @pytest.mark.parametrize("row", DIRECTED, ids=row_id)
 @given(data=st.data())
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(36)
 def test_floor_is_the_mirror_image_of_ceil(row: Row, data: st.DataObject) -> None:
     suited = any_code(row.src).filter(lambda code: has_a_mirror_image(code, row.src, row.dst))
     codes = whole_blocks(np.array(data.draw(st.lists(suited, min_size=1)), code_dtype(row.src)))

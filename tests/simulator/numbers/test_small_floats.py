@@ -102,7 +102,7 @@ def test_every_code_is_that_of_fractions(
 @pytest.mark.parametrize(
     ("src", "dst", "mode"), [case for case in CASES if case.values[0] is not FP32]
 )
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(9)
 def test_every_code_lies_on_the_step_of_its_ends(
     src: FloatFormat, dst: FloatFormat, mode: RoundMode
 ) -> None:

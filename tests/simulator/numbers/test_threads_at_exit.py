@@ -34,6 +34,7 @@ atexit.register(cast)
 """
 
 
+@pytest.mark.slow
 def test_casts_after_the_main_thread_ended() -> None:
     command = [sys.executable, "-W", "ignore", "-c", _CASTS]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)

@@ -237,6 +237,7 @@ def test_blocks_off_the_lines_of_gm_count_for_more(
     assert event.cycles == pytest.approx(264 + blocks * size / 128)
 
 
+@pytest.mark.slow
 @every_set
 @pytest.mark.sampled(2)
 def test_gm_is_never_busier_than_it_can_be(parameters: CostParameters) -> None:

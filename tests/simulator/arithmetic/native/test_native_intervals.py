@@ -94,7 +94,7 @@ def at_level(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("trust", TRUSTS.values(), ids=list(TRUSTS))
 @pytest.mark.parametrize("name", [*UNARY, *BINARY])
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(32)
 def test_operations(name: str, trust: Any, level: str, monkeypatch: pytest.MonkeyPatch) -> None:
     at_level(level, monkeypatch)
     row, rng = OPERATIONS[name], np.random.default_rng(SEED)
@@ -132,7 +132,7 @@ def test_operations(name: str, trust: Any, level: str, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("number", [2.5, -1.0, 0.0, -0.0, 3e38, -3e38, np.inf, np.nan])
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(20)
 def test_products_with_numbers_and_their_sums(
     number: float, level: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,7 +204,7 @@ def by_choices(shape: tuple[int, ...], rng: Any, *, positive: bool = False) -> E
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("name", [*UNARY, *BINARY])
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(24)
 def test_operations_by_documents(name: str, level: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Causes are all choices that would close an element; subnormal numbers are numpy's."""
     at_level(level, monkeypatch)
@@ -268,6 +268,7 @@ def test_truths(trust: Any, level: str, monkeypatch: pytest.MonkeyPatch) -> None
     assert covered >= 5
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("level", LEVELS)
 @TRUTH_TRUSTS
@@ -329,6 +330,7 @@ def test_casts_to_integers(
     assert covered > 0
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("fmt", [FP16, BF16], ids=str)
 def test_casts_by_documents(fmt: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbers that no rule of casts concerns are converted natively, the others by numpy."""
@@ -423,7 +425,7 @@ def test_sums_of_tiles() -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("few", [0, small_programs.FEW_ELEMS], ids=["all wait", "large ones wait"])
 @pytest.mark.parametrize("trust", [DEFAULT, NAMING_CHOICES], ids=["default", "by documents"])
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(9)
 def test_programs(
     seed: int, threads: int, few: int, trust: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

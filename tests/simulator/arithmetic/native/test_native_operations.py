@@ -39,6 +39,7 @@ LENGTHS = (1, 2, 3, 7, 63, 64, 65, 100, 127, 128, 129, 191, 192, 200, 320, 448, 
 at_levels = pytest.mark.parametrize("level", LEVELS)
 
 
+@pytest.mark.sampled(4)
 @at_levels
 @pytest.mark.parametrize("fmt", FORMATS, ids=str)
 def test_operations(level: str, fmt: FloatFormat) -> None:
@@ -81,6 +82,7 @@ def test_casts(level: str, fmt: FloatFormat) -> None:
         same_codes(codes_of(found, dst), expected.reference(codes), step)
 
 
+@pytest.mark.sampled(5)
 @at_levels
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("shape", [(2500, 1001), (3, 900_001), (1, 2_500_003)], ids=str)
@@ -100,7 +102,7 @@ def test_large_results(level: str, threads: int, shape: tuple[int, ...]) -> None
     assert (np.delete(memory, slice(5, 5 + count)) == 7).all()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(12)
 @at_levels
 @pytest.mark.parametrize("family", ORDERS)
 @pytest.mark.parametrize("name", ["amax", "amin", "sum", "prod"])
@@ -150,7 +152,7 @@ def test_joined_tiles(level: str, name: str, join: Any, family: str) -> None:
         same_codes(found, expected.values, (length, extent))
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(32)
 @at_levels
 @pytest.mark.parametrize("step", ["add", "mul"])
 @pytest.mark.parametrize("by_scalars", [False, True], ids=["by tiles", "by scalars"])
@@ -175,7 +177,7 @@ def test_running_sums_and_products(
         same_codes(found.values, expected.values, (length, extent))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("few", [0, small_programs.FEW_ELEMS], ids=["all wait", "large ones wait"])
 @pytest.mark.parametrize("columns", [1, 5, 64, 700])
 def test_programs(columns: int, few: int, monkeypatch: pytest.MonkeyPatch) -> None:

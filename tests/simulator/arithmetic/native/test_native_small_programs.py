@@ -35,6 +35,7 @@ def pieces(fmt: FloatFormat, shape: tuple[int, ...], count: int) -> list[Array]:
     return [np.array(x) for x in cut]
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("fmt", FORMATS, ids=str)

@@ -73,7 +73,7 @@ def natively(name: str, x: Enclosure, trust: Trust = NAMING_CHOICES) -> tuple[En
     return held, is_native
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(21)
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["sum", "amax", "amin"])

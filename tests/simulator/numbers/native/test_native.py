@@ -88,7 +88,7 @@ def vectorised() -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("chain", matrix_rows(), ids=name)
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(24)
 def test_rows_of_the_matrix(chain: Chain) -> None:
     levels = vectorised()
     codes = codes_of_interest(chain[0].src, 100_000)
@@ -105,7 +105,7 @@ def test_rows_of_the_matrix_on_many_codes(chain: Chain) -> None:
 
 
 @pytest.mark.parametrize("src", [*PAIRED, E5M2], ids=str)
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(36)
 def test_every_pair_in_every_mode(src: Format) -> None:
     codes = codes_of_interest(src, 2_000)
     codes = np.concatenate([codes[:: max(1, codes.size // 6_000)], codes[-2_000:]])
@@ -160,7 +160,7 @@ def test_floats_of_8_bits_have_loops(level: str) -> None:
 
 
 @pytest.mark.parametrize("chain", one_of_each_width(), ids=name)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8)
 def test_lengths_and_alignments(chain: Chain) -> None:
     src = chain[0].src
     rng = np.random.default_rng([SEED, 2])
