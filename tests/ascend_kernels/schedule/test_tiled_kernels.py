@@ -336,6 +336,60 @@ def test_a_scatter_that_upstream_does_otherwise_is_refused() -> None:
             scattering(kernel).schedule(*given)
 
 
+@pytest.mark.parametrize("fmt", ["FP32", "INT32", "INT8"])
+def test_the_copy_that_a_refused_scatter_is_told_of_is_planned(fmt: str) -> None:
+    dtype = pypto.DataType[f"DT_{fmt}"]
+    told, copied = {
+        "FP32": (r"x \* 1\.0", lambda x: x * 1.0),
+        "INT32": (r"x \* 1", lambda x: x * 1),
+        "INT8": (
+            "x cast to FP16 and back",
+            lambda x: pypto.cast(pypto.cast(x, pypto.DT_FP16), pypto.DT_INT8),
+        ),
+    }[fmt]
+
+    def scattering(copy: Callable[[pypto.Tensor], pypto.Tensor]) -> Kernel:
+        @pypto.frontend.jit
+        def scattered(
+            x: pypto.Tensor([16, 64], pypto.DT_FP16),
+            index: pypto.Tensor([16, 8], pypto.DT_INT32),
+            y: pypto.Tensor([16, 64], dtype),
+            z: pypto.Tensor([16, 64], dtype),
+        ) -> None:
+            pypto.set_vec_tile_shapes(16, 64)
+            given = pypto.cast(x, dtype)
+            y[:] = pypto.scatter(copy(given), 1, index, 2)
+            z[:] = given
+
+        return scattered
+
+    given = [
+        pypto.tensor(list(shape), of)
+        for shape, of in (
+            ((16, 64), pypto.DT_FP16),
+            ((16, 8), pypto.DT_INT32),
+            *[((16, 64), dtype)] * 2,
+        )
+    ]
+    with pytest.raises(PlanError, match=rf"a copy of its own, as {told}$"):
+        scattering(lambda x: x).schedule(*given)
+    (leaf,) = scattering(copied).schedule(*given).leaves
+    assert [each.opcode for each in leaf.operations].count("SCATTER_ELEMENT") == 1
+
+
+def test_a_scatter_into_an_argument_is_refused_for_what_it_writes() -> None:
+    @pypto.frontend.jit
+    def scattered(
+        x: Matrix, index: pypto.Tensor([pypto.DYNAMIC, pypto.DYNAMIC], pypto.DT_INT32)
+    ) -> None:
+        pypto.set_vec_tile_shapes(16, 64)
+        pypto.scatter_(x, 1, index, 2.0)
+
+    given = pypto.tensor([16, 64], pypto.DT_FP32), pypto.tensor([16, 8], pypto.DT_INT32)
+    with pytest.raises(PlanError, match=r"test_tiled_kernels.py:\d+.*: x is read and written in"):
+        scattered.schedule(*given)
+
+
 def test_an_operation_replaces_all_its_parts_and_nothing_before() -> None:
     """Of isfinite two chains of operations are recorded, and one of them gives its result."""
 

@@ -15,6 +15,7 @@ from ascend_kernels.schedule.parts import TileOperand, TileOperation
 from ascend_kernels.schedule.planner.leaves.leaf_graph import LeafGraph
 from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError
 from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
+from simulator.numbers.formats import FloatFormat, Format
 
 _TABLE_SIZES: Final = (13, 29, 59, 127, 257, 541, 1109, 2357, 5087, 10273)
 """The sizes through which a hash table of libstdc++ grows."""
@@ -191,8 +192,15 @@ def _check_is_read_once(
         return
     raise PlanError(
         f"{scatter.opcode}{scatter.at}: upstream writes over its first operand, which {reader}; "
-        "scatter into a copy of its own, as x * 1.0"
+        f"scatter into a copy of its own, as {_copy_of(inputs[0].format)}"
     )
+
+
+def _copy_of(fmt: Format) -> str:
+    """An expression of x that gives its elements in a buffer of their own."""
+    if isinstance(fmt, FloatFormat):
+        return "x * 1.0"
+    return "x * 1" if fmt.bits > 8 else "x cast to FP16 and back"
 
 
 def _row_allows(operation: TileOperation) -> bool:
