@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from support.programs.upstream_dumps import DUMPS, NAMES, kernel_of, unpacked
 
@@ -316,6 +317,19 @@ def test_a_scatter_that_upstream_does_otherwise_is_refused() -> None:
         pypto.set_vec_tile_shapes(16, 64)
         return marked
 
+    def put_together(x: pypto.Tensor, at: pypto.Tensor) -> pypto.Tensor:
+        pypto.set_vec_tile_shapes(8, 64)
+        x = pypto.abs(x)
+        pypto.set_vec_tile_shapes(16, 64)
+        return pypto.scatter(x, 1, at, pypto.exp(x))
+
+    def marked_before(x: pypto.Tensor, at: pypto.Tensor) -> pypto.Tensor:
+        pypto.set_vec_tile_shapes(8, 64)
+        x = pypto.abs(x)
+        pypto.set_vec_tile_shapes(16, 64)
+        marked = pypto.scatter(x, 1, at, 2.0)
+        return pypto.scatter(marked, 1, at, 3.0) + marked
+
     def joined(x: pypto.Tensor, at: pypto.Tensor) -> pypto.Tensor:
         return pypto.scatter(x, 1, at, 2.0, reduce="add")
 
@@ -327,6 +341,8 @@ def test_a_scatter_that_upstream_does_otherwise_is_refused() -> None:
         (own_elements, 64, r"SCATTER \(.*\): upstream writes over .*, which it reads as another"),
         (own_indices, 64, r"SCATTER_ELEMENT \(.*\): upstream writes .*, which it reads as another"),
         (assembled, 64, r"SCATTER_ELEMENT \(.*\): upstream leaves its result in its first operand"),
+        (put_together, 64, r"SCATTER \(.*\): upstream writes .* another operation reads"),
+        (marked_before, 64, r"SCATTER_ELEMENT \(.*\): upstream writes .* another operation reads"),
         (joined, 64, "scatter at .*: reduce='add' is not planned"),
         (marked, 8, r"SCATTER_ELEMENT at .*: indices \[8, 16\] that leave elements of \[64, 64\]"),
     ):
@@ -388,6 +404,47 @@ def test_a_scatter_into_an_argument_is_refused_for_what_it_writes() -> None:
     given = pypto.tensor([16, 64], pypto.DT_FP32), pypto.tensor([16, 8], pypto.DT_INT32)
     with pytest.raises(PlanError, match=r"test_tiled_kernels.py:\d+.*: x is read and written in"):
         scattered.schedule(*given)
+
+
+def test_a_scatter_lies_over_tiles_that_were_put_together() -> None:
+    """Of a number, as upstream's does; with a tensor upstream loses these tiles."""
+    rng = np.random.default_rng(34)
+    x, elements = rng.standard_normal((2, 32, 64), np.float32)
+    index = rng.integers(0, 64, (32, 16), np.int32)
+    y = np.zeros_like(x)
+
+    def scattering(mark: Callable[..., pypto.Tensor]) -> Kernel:
+        @pypto.frontend.jit
+        def scattered(
+            x: Matrix,
+            index: pypto.Tensor([pypto.DYNAMIC, pypto.DYNAMIC], pypto.DT_INT32),
+            elements: Matrix,
+            y: Matrix,
+        ) -> None:
+            pypto.set_vec_tile_shapes(8, 64)
+            given = pypto.abs(x)
+            pypto.set_vec_tile_shapes(16, 64)
+            y[:] = mark(given, index, elements) * 2.0
+
+        return scattered
+
+    schedule = scattering(
+        lambda x, at, _: pypto.scatter(pypto.scatter(x, 1, at, 9.0), 1, at, 5.0)
+    ).schedule(x, index, elements, y)
+    (leaf,) = schedule.leaves
+    for each in leaf.operations:
+        if each.opcode == "SCATTER_ELEMENT":
+            assert each.inputs[0].buffer == each.outputs[0].buffer
+    schedule.run(x, index, elements, y)
+    expected = np.abs(x)
+    np.put_along_axis(expected, index, np.float32(5), 1)
+    np.testing.assert_array_equal(y.view(np.uint32), (expected * 2).view(np.uint32))
+    for mark in (
+        lambda x, at, elements: pypto.scatter(x, 1, at, elements),
+        lambda x, at, elements: pypto.scatter(pypto.scatter(x, 1, at, 9.0), 1, at, elements),
+    ):
+        with pytest.raises(PlanError, match=r"^SCATTER \(.*without the elements .* as x \* 1\.0$"):
+            scattering(mark).schedule(x, index, elements, y)
 
 
 def test_an_operation_replaces_all_its_parts_and_nothing_before() -> None:
