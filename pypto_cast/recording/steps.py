@@ -164,6 +164,12 @@ class Call(CallSite):
     settings: Options
     segment: object
 
+    @property
+    def name(self) -> str:
+        """The operation; the first argument of a function that several share says which."""
+        given = next(iter(self.arguments), None)
+        return given if isinstance(given, str) else self.operation.__name__
+
 
 RecordedStep = CastRecord | OperationStep
 

@@ -217,7 +217,7 @@ class _Reader(RecordedNodes):
         if name not in takes:
             raise _unplanned(call, name)
         if name not in _PLACED and not are_known((*call.arguments, *call.named.values())):
-            raise PlanError(f"{name} {call.place}: a number known only when the kernel runs")
+            raise PlanError(f"{call.name} {call.place}: a number known only when the kernel runs")
         takes[name](call, *call.arguments, **call.named)
         if name in ROWS:
             check_release(call, name)

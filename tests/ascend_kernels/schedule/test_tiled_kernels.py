@@ -273,6 +273,12 @@ def test_what_is_not_planned_is_refused_with_operation_and_line() -> None:
         pypto.set_vec_tile_shapes(64, 64)
         y[:] = pypto.where(pypto.isfinite(pypto.exp(x)), x, 1.0)
 
+    @pypto.frontend.jit
+    def unset(x: Matrix, y: Matrix) -> None:
+        pypto.set_vec_tile_shapes(16, 64)
+        total = pypto.tensor([64, 64], pypto.DT_FP32, "total")
+        y[:] = x * pypto.amax(total, -1, True)
+
     for kernel, message in (
         (finite, "ISFINITE at test_tiled_kernels.py:.* of FP32 is not planned: it needs a cast"),
         (in_place, "test_tiled_kernels.py:.* y is read and written in one run of operations"),
@@ -281,6 +287,7 @@ def test_what_is_not_planned_is_refused_with_operation_and_line() -> None:
         (rounded, "round at test_tiled_kernels.py:.* tile operations for it that are not planned"),
         (untiled, r"ADDS at test_tiled_kernels.py:.* tile shape \[\] for 2 dimensions"),
         (moved, "assignment at test_tiled_kernels.py:.* a copy of an argument is not planned"),
+        (unset, "^amax at .*: reads what no operation of the kernel wrote"),
         (crossing, "a part that crosses tiles is not planned"),
     ):
         with pytest.raises(PlanError, match=message):
