@@ -274,6 +274,14 @@ def test_what_is_not_planned_is_refused_with_operation_and_line() -> None:
         y[:] = pypto.where(pypto.isfinite(pypto.exp(x)), x, 1.0)
 
     @pypto.frontend.jit
+    def put_back(x: Matrix, y: Matrix) -> None:
+        pypto.set_vec_tile_shapes(16, 64)
+        turned = pypto.tensor([64, 64], pypto.DT_FP32)
+        turned[0:32, :] = x[32:64, :]
+        turned[32:64, :] = x[0:32, :]
+        y[:] = turned
+
+    @pypto.frontend.jit
     def unset(x: Matrix, y: Matrix) -> None:
         pypto.set_vec_tile_shapes(16, 64)
         total = pypto.tensor([64, 64], pypto.DT_FP32, "total")
@@ -287,6 +295,7 @@ def test_what_is_not_planned_is_refused_with_operation_and_line() -> None:
         (rounded, "round at test_tiled_kernels.py:.* tile operations for it that are not planned"),
         (untiled, r"ADDS at test_tiled_kernels.py:.* tile shape \[\] for 2 dimensions"),
         (moved, "assignment at test_tiled_kernels.py:.* a copy of an argument is not planned"),
+        (put_back, "^assignment at .*: a tensor is read after it was written to"),
         (unset, "^amax at .*: reads what no operation of the kernel wrote"),
         (crossing, "a part that crosses tiles is not planned"),
     ):
