@@ -463,6 +463,29 @@ def test_a_scatter_lies_over_tiles_that_were_put_together() -> None:
             scattering(mark).schedule(x, index, elements, y)
 
 
+@pytest.mark.parametrize("tile", [(8, 32), (32, 64)])
+def test_a_view_given_back_and_read_under_another_tile_shape_is_simplified(
+    tile: tuple[int, int],
+) -> None:
+    @pypto.frontend.jit
+    def given_and_read(x: Matrix, y: Matrix) -> None:
+        pypto.set_vec_tile_shapes(*tile)
+        part = x[0:32, :]
+        pypto.set_vec_tile_shapes(32, 64)
+        y[0:32, :] = part
+        y[32:64, :] = part * 2.0
+
+    given = [pypto.tensor([rows, 64], pypto.DT_FP32) for rows in (32, 64)]
+    said = given_and_read.schedule(*given).simplified
+    if tile == (32, 64):
+        assert not said
+    else:
+        (text,) = said
+        assert re.match(
+            r"MULS at .*: reads what VIEW at .* gives to an output, under another", text
+        )
+
+
 def test_an_operation_replaces_all_its_parts_and_nothing_before() -> None:
     """Of isfinite two chains of operations are recorded, and one of them gives its result."""
 
