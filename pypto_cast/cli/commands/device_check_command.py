@@ -96,7 +96,9 @@ def _earlier(context: typer.Context, output: Path | None) -> DeviceFacts:
     """The facts of a check that ended early."""
     if output is None:
         raise ValueError("--resume goes with --output, the file of the check that ended early")
-    refuse_unread(context, ("exhaustive", "only", "force", "chip"), "of --resume, which goes on as begun")
+    refuse_unread(
+        context, ("exhaustive", "only", "force", "chip"), "of --resume, which goes on as begun"
+    )
     found = read_facts(output)
     if found.run is None:
         raise ValueError(f"{output} does not say how far its check is: run it anew with --force")
