@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -237,7 +238,7 @@ class CheckPlan:
 
 
 def _duration(steps: Iterable[CheckStep]) -> str:
-    seconds = sum(step.results // RESULTS_PER_SECOND[step.part] for step in steps)
+    seconds = math.ceil(sum(step.results / RESULTS_PER_SECOND[step.part] for step in steps))
     hours, minutes = divmod(round(seconds / 60), 60)
     if hours:
         return f"{hours} h {minutes} min"

@@ -19,7 +19,7 @@ from pypto_cast.device.facts import PARTS, DeviceFacts, facts_report, read_facts
 from pypto_cast.device.on_npu import CheckedDevice, npu_device
 from pypto_cast.report import terminal
 from pypto_cast.tensors.array_files import check_free, new_file
-from tiling.chips import DEFAULT_CHIP
+from tiling.chips import DEFAULT_CHIP, chip_named
 
 _DIFFERENT: Final = 1
 START: Callable[[], CheckedDevice] = npu_device
@@ -53,6 +53,10 @@ def run_device_check(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show steps and duration; needs no device.")
     ] = False,
+    chip: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help=f"Of the dry run; {DEFAULT_CHIP} if not set."),
+    ] = None,
     time_limit: Annotated[
         float, typer.Option(min=1.0, help="Seconds without an answer that end a step.")
     ] = TIME_LIMIT,
@@ -67,18 +71,20 @@ def run_device_check(
         refuse_unread(context, ("exhaustive",), "of the cycles, which depend on no code")
     parts = PARTS if only is None else (only.value,)
     plan = dataclasses.replace(PLAN, parts=parts, exhaustive=exhaustive)
+    if not dry_run:
+        refuse_unread(context, ("chip",), "without --dry-run: the device has a chip")
     earlier = _earlier(context, output) if resume else None
-    chip, done = DEFAULT_CHIP.name, list[str]()
+    planned, done = chip_named(chip or DEFAULT_CHIP.name).name, list[str]()
     if earlier is not None and earlier.run is not None:
         plan = plan_of(earlier.run, PLAN)
-        chip, done = earlier.device.chip, earlier.run.done
+        planned, done = earlier.device.chip, earlier.run.done
     elif output is not None:
         check_free(output, force=force)
     if dry_run:
-        terminal.show(plan.report(chip, output, done), as_json=as_json)
+        terminal.show(plan.report(planned, output, done), as_json=as_json)
         return
     if plan.exhaustive:
-        terminal.note(plan.duration(chip, done))
+        terminal.note(plan.duration(planned, done))
     found = _measured(plan, earlier, output, time_limit)
     report = facts_report(found.facts, found.device, [output], found.run)
     terminal.show(report, as_json=as_json)
@@ -90,7 +96,9 @@ def _earlier(context: typer.Context, output: Path | None) -> DeviceFacts:
     """The facts of a check that ended early."""
     if output is None:
         raise ValueError("--resume goes with --output, the file of the check that ended early")
-    refuse_unread(context, ("exhaustive", "only", "force"), "of --resume, which goes on as begun")
+    refuse_unread(
+        context, ("exhaustive", "only", "force", "chip"), "of --resume, which goes on as begun"
+    )
     found = read_facts(output)
     if found.run is None:
         raise ValueError(f"{output} does not say how far its check is: run it anew with --force")
