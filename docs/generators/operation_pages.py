@@ -106,11 +106,8 @@ def _page(name: str, words: PageWords) -> str:
     parts = [f"# {name}", *map(_plain, _summaries(name, words))]
     parts += [f"## {prototype}", f"```text\npypto.{name}{_prototype(function)}\n```"]
     parts += [f"## {parameters}", table(words.of_parameters, _parameters(name, words))]
-    given = _returns(name)
-    parts += [
-        f"## {returns}",
-        _plain(given if words is ENGLISH else RETURNS_ZH.get(given, given)),
-    ]
+    given = result_of(name)
+    parts += [f"## {returns}", _plain(given if words is ENGLISH else RETURNS_ZH[given])]
     for title, tables in (
         (constraints, _constraints(name, words)),
         (fidelity, _fidelity(name, words)),
@@ -185,7 +182,8 @@ def _is_elementwise(row: OperationRow) -> bool:
     return row.name in OPERATIONS and not row.parts
 
 
-def _returns(name: str) -> str:
+def result_of(name: str) -> str:
+    """An English sentence: the result of an operation."""
     row = _row(name)
     if _is_elementwise(row) and row.arithmetic.gives_truth:
         return "A BOOL tensor of the broadcast shape."

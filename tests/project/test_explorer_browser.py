@@ -96,8 +96,9 @@ def go(page: Any, **state: str) -> None:
     page.evaluate(
         """(hash) => {
             const before = location.hash;
+            delete document.getElementById("explorer").dataset.ready;
             location.hash = hash;
-            if (location.hash !== before) delete document.getElementById("explorer").dataset.ready;
+            if (location.hash === before) dispatchEvent(new HashChangeEvent("hashchange"));
         }""",
         urlencode(state),
     )
