@@ -58,7 +58,7 @@ function draw() {
   [...form.querySelectorAll("label")].find((each) => each.textContent === focused)?.querySelector("select, input").focus();
 }
 
-function copyable(title, text, ...below) {
+function copyable(kind, title, text, ...below) {
   const code = make("div", { class: "code", tabindex: 0, role: "region", "aria-label": title }, text);
   const button = make("button", { type: "button", onclick: async () => {
     try {
@@ -68,7 +68,7 @@ function copyable(title, text, ...below) {
       getSelection().selectAllChildren(code); // where a page may not write there: for the reader's keys
     }
   } }, say("copy"));
-  return make("section", {}, make("h3", {}, title), code, button, ...below);
+  return make("section", { class: kind }, make("h3", {}, title), code, button, ...below);
 }
 
 const wrong = (error) => make("p", { class: "wrong", role: "alert" }, error.message);
@@ -91,7 +91,7 @@ function show() {
   }
   const address = addressOf(state, given && carriedText(given));
   history.replaceState(null, "", address);
-  const link = copyable(say("link"), `${location.href.split("#")[0]}${address}`,
+  const link = copyable("link", say("link"), `${location.href.split("#")[0]}${address}`,
     make("p", { class: "note" }, carriedPart(given, refused)));
   const parts = unknown.length
     ? [make("p", { class: "note", role: "alert" }, say("unknown", { names: brief(unknown.join(", ")) }))] : [];
@@ -117,7 +117,7 @@ function oneNumber() {
     code = part.code;
     parts.push(make("section", { class: "cast" }, ...part.shown.filter(Boolean)));
   });
-  return [...parts, copyable(say("python"), python(state, given))];
+  return [...parts, copyable("python", say("python"), python(state, given))];
 }
 
 // --- Many numbers, and the link that the page was opened by -----------------------------------------
