@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import pypto_cast
+from docs.generators.argument_words import ARGUMENTS_ZH
 from docs.generators.markdown_text import table
 from docs.generators.operation_examples import example
 from docs.generators.operation_words import (
@@ -157,10 +158,16 @@ def _entries(function: Callable[..., object], title: str) -> Iterator[tuple[str,
             yield name, " ".join(text.split()).removesuffix(".")
 
 
+def arguments_of(name: str) -> dict[str, str]:
+    """The arguments that an operation's docstring describes, or that of the one it is like."""
+    functions = (getattr(pypto_cast, function) for function in (_row(name).name, name))
+    return dict(chain.from_iterable(_entries(function, "Args") for function in functions))
+
+
 def _parameters(name: str, words: PageWords) -> Iterator[tuple[str, ...]]:
     meanings = dict(PARAMETERS if words is ENGLISH else PARAMETERS_ZH)
-    for function in (_row(name).name, name):
-        meanings.update(_entries(getattr(pypto_cast, function), "Args"))
+    for parameter, text in arguments_of(name).items():
+        meanings[parameter] = text if words is ENGLISH else ARGUMENTS_ZH[text]
     for parameter in inspect.signature(getattr(pypto_cast, name)).parameters.values():
         default = parameter.default
         shown = "" if default is parameter.empty else f"`{_default(default)}`"

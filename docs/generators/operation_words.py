@@ -52,7 +52,7 @@ CHINESE: Final = PageWords(
         "格式、AutoCast、求和、内存等共同规则见[cast 周围的操作](../../operations.md)。",
         "操作",
     ),
-    note="约束、保真度和部分参数的说明取自代码，为英文。",
+    note="约束和保真度的说明取自代码，为英文。",
 )
 
 PARAMETERS_ZH: Final[Mapping[str, str]] = MappingProxyType(

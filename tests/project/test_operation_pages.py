@@ -13,6 +13,7 @@ import pytest
 from support.environment.sources import ROOT
 
 import pypto_cast as pypto
+from docs.generators.argument_words import ARGUMENTS_ZH
 from docs.generators.markdown_text import table
 from docs.generators.operation_examples import EXPRESSIONS, STATEMENTS, chip_of, example
 from docs.generators.operation_pages import (
@@ -20,6 +21,7 @@ from docs.generators.operation_pages import (
     PAGES,
     PARAMETERS,
     TITLES,
+    arguments_of,
     result_of,
     with_operations,
 )
@@ -100,6 +102,14 @@ def test_the_words_of_parameters_and_results_are_those_of_pages() -> None:
         chinese = PAGES[f"operations/{name}.zh.md"]().replace("\\", "")
         assert f"## 返回值\n\n{RETURNS_ZH[given]}\n" in chinese
     assert {*PARAMETERS_ZH} == {*PARAMETERS}
+    described = [arguments_of(name) for name in operations.__all__]
+    assert {*ARGUMENTS_ZH} == {text for each in described for text in each.values()}
+    for name, arguments in zip(operations.__all__, described, strict=True):
+        chinese = PAGES[f"operations/{name}.zh.md"]().replace("\\", "")
+        rows = dict(re.findall(r"^\| `\*?(\w+)` \| .* \| (.*) \|$", chinese, re.M))
+        for parameter in inspect.signature(getattr(pypto, name)).parameters:
+            if parameter in arguments:
+                assert rows[parameter] == ARGUMENTS_ZH[arguments[parameter]]
 
 
 @pytest.mark.parametrize("name", operations.__all__)
