@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import io
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
+import typer
+
+from docs.generators.command_words import option_zh
 from docs.generators.markdown_text import joined, table
 from pypto_cast.cli.command_list import COMMANDS, FOUND, GROUPS
 from pypto_cast.cli.main import main
@@ -83,8 +87,33 @@ def page() -> str:
     return _page([*parts, *(f"## {name}\n\n{_shown(help_of(name))}" for name in COMMANDS)])
 
 
+def options_of(name: str) -> list[tuple[str, str]]:
+    """The arguments and options of a command that its help shows, each with its help.
+
+    Those that all commands share are left out.
+    """
+    words = name.replace("-", "_")
+    module = importlib.import_module(f"pypto_cast.cli.commands.{words}_command")
+    app = typer.Typer(add_completion=False)
+    app.command()(getattr(module, f"run_{words}"))
+    found = []
+    for each in typer.main.get_command(app).params:
+        text = getattr(each, "help", None)
+        if text:
+            is_option = each.param_type_name == "option"
+            flags = ", ".join([*each.opts, *each.secondary_opts]) if is_option else ""
+            label = " ".join(filter(None, (flags, each.metavar)))
+            found.append((label or str(each.name).upper(), text))
+    return found
+
+
+def _options_zh(name: str) -> str:
+    rows = ((f"`{label}`", option_zh(text)) for label, text in options_of(name))
+    return table(("参数、选项", "说明"), rows)
+
+
 def page_zh() -> str:
-    """The same in Chinese, but for the help itself."""
+    """The same in Chinese; below the words of each command stands its help as it is printed."""
     rows = [
         (group, f"[{name}](#{name})", _SUMMARIES_ZH[name])
         for group, names in zip(_GROUPS_ZH, GROUPS.values(), strict=True)
@@ -93,7 +122,9 @@ def page_zh() -> str:
     parts = ["# 命令行", table(("分组", "命令", "用途"), rows), "## 退出码", _exit_codes_zh()]
     parts.append(joined(_SHARED_ZH.strip()))
     commands = (
-        f"## {name}\n\n{_SUMMARIES_ZH[name]}。\n\n{_shown(help_of(name))}" for name in COMMANDS
+        f"## {name}\n\n{_SUMMARIES_ZH[name]}。\n\n{_options_zh(name)}\n\n"
+        f"命令打印的帮助（英文）：\n\n{_shown(help_of(name))}"
+        for name in COMMANDS
     )
     return _page([*parts, *commands])
 

@@ -14,7 +14,7 @@ import json
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from ascend_kernels.matrix import MATRIX, CastRule, resolve
 from ascend_kernels.program import conversions
@@ -30,6 +30,11 @@ from simulator.numbers.rounding import RoundMode
 from tiling.chips import CHIPS
 
 Step = list[int]
+SCRIPTS: Final = (
+    *("conversion.js", "stored_numbers.js", "address.js"),
+    *("one_number.js", "many_numbers.js", "page.js"),
+)
+"""The files of the script in their order: each knows those before it; the first three, no page."""
 
 
 def _step(conversion: Conversion) -> Step:
@@ -127,6 +132,12 @@ def tables() -> dict[str, Any]:
     }
 
 
+def script(names: Iterable[str] = SCRIPTS) -> str:
+    """Files of the script as one, in a scope of its own."""
+    parts = [(FOLDER / name).read_text("utf-8") for name in names]
+    return f"(async () => {{\n{''.join(parts)}}})();\n"
+
+
 def fragment(language: str) -> str:
     """The explorer as part of a page, in a language: markup, look, data and script."""
     data = {
@@ -135,11 +146,11 @@ def fragment(language: str) -> str:
         "module": base64.b64encode(MODULE.read_bytes()).decode(),
     }
     told = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
-    look, script = ((FOLDER / f"explorer.{kind}").read_text("utf-8") for kind in ("css", "js"))
+    look = (FOLDER / "explorer.css").read_text("utf-8")
     return (
         f'<div id="explorer" lang="{language}"></div>\n<style>\n{look}</style>\n'
         f'<script type="application/json" id="explorer-data">{told}</script>\n'
-        f"<script>\n{script}</script>\n"
+        f"<script>\n{script()}</script>\n"
     )
 
 

@@ -61,6 +61,22 @@ WORDS: Final[dict[str, dict[str, str]]] = {
         "no_npy": "{name} is no .npy file of version 1 to 3",
         "no_dtype": "{name} holds {found}; the source {format} takes {wanted}",
         "cut_short": "{name} ends after {found} of {wanted} bytes",
+        "too_long": "{count} characters are too many for one number; at most {most}",
+        "carries": "The link carries the numbers pasted or dropped below too: {count}, in "
+        "{bytes} of at most {most} bytes.",
+        "carries_none": "Numbers pasted or dropped below become part of the link, "
+        "up to {most} bytes.",
+        "carries_not": "The link does not carry the {count} numbers pasted or dropped below: "
+        "they have {bytes} bytes, and a link carries at most {most}. Send the file with it.",
+        "carries_refused": "The link does not carry the numbers pasted or dropped below: "
+        "they are refused.",
+        "the_link": "The link",
+        "link_broken": "The numbers in the link cannot be read: the link was cut or changed",
+        "link_big": "The link has {bytes} bytes of numbers; at most {most}",
+        "whence": "{name}: {format}, shape ({shape})",
+        "unknown": "The link names something that this page does not have, "
+        "and the first choice is shown instead of: {names}",
+        "casts_beyond": "casts after the first {most}",
     },
     "zh": {
         "title": "试一次类型转换",
@@ -118,5 +134,18 @@ WORDS: Final[dict[str, dict[str, str]]] = {
         "no_npy": "{name} 不是版本 1 到 3 的 .npy 文件",
         "no_dtype": "{name} 的类型是 {found}，源类型 {format} 需要 {wanted}",
         "cut_short": "{name} 只有 {wanted} 字节中的 {found} 字节",
+        "too_long": "一个数值写了 {count} 个字符，最多 {most} 个",
+        "carries": "链接也包含下面粘贴或拖入的数值：共 {count} 个，{bytes} 字节"
+        "（上限 {most} 字节）。",
+        "carries_none": "下面粘贴或拖入的数值会写入链接，上限 {most} 字节。",
+        "carries_not": "链接不包含下面粘贴或拖入的 {count} 个数值：它们有 {bytes} 字节，"
+        "而链接最多包含 {most} 字节。请把文件一起发送。",
+        "carries_refused": "链接不包含下面粘贴或拖入的数值，因为它们无效。",
+        "the_link": "链接",
+        "link_broken": "无法读取链接中的数值：链接被截断或改动过",
+        "link_big": "链接中有 {bytes} 字节的数值，最多 {most} 字节",
+        "whence": "{name}：{format}，形状 ({shape})",
+        "unknown": "本页没有链接中的以下内容，改用第一个选项：{names}",
+        "casts_beyond": "第 {most} 次之后的转换",
     },
 }

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import pypto_cast
+from docs.generators.argument_words import ARGUMENTS_ZH
 from docs.generators.markdown_text import table
 from docs.generators.operation_examples import example
 from docs.generators.operation_words import (
@@ -106,11 +107,8 @@ def _page(name: str, words: PageWords) -> str:
     parts = [f"# {name}", *map(_plain, _summaries(name, words))]
     parts += [f"## {prototype}", f"```text\npypto.{name}{_prototype(function)}\n```"]
     parts += [f"## {parameters}", table(words.of_parameters, _parameters(name, words))]
-    given = _returns(name)
-    parts += [
-        f"## {returns}",
-        _plain(given if words is ENGLISH else RETURNS_ZH.get(given, given)),
-    ]
+    given = result_of(name)
+    parts += [f"## {returns}", _plain(given if words is ENGLISH else RETURNS_ZH[given])]
     for title, tables in (
         (constraints, _constraints(name, words)),
         (fidelity, _fidelity(name, words)),
@@ -160,10 +158,16 @@ def _entries(function: Callable[..., object], title: str) -> Iterator[tuple[str,
             yield name, " ".join(text.split()).removesuffix(".")
 
 
+def arguments_of(name: str) -> dict[str, str]:
+    """The arguments that an operation's docstring describes, or that of the one it is like."""
+    functions = (getattr(pypto_cast, function) for function in (_row(name).name, name))
+    return dict(chain.from_iterable(_entries(function, "Args") for function in functions))
+
+
 def _parameters(name: str, words: PageWords) -> Iterator[tuple[str, ...]]:
     meanings = dict(PARAMETERS if words is ENGLISH else PARAMETERS_ZH)
-    for function in (_row(name).name, name):
-        meanings.update(_entries(getattr(pypto_cast, function), "Args"))
+    for parameter, text in arguments_of(name).items():
+        meanings[parameter] = text if words is ENGLISH else ARGUMENTS_ZH[text]
     for parameter in inspect.signature(getattr(pypto_cast, name)).parameters.values():
         default = parameter.default
         shown = "" if default is parameter.empty else f"`{_default(default)}`"
@@ -185,7 +189,8 @@ def _is_elementwise(row: OperationRow) -> bool:
     return row.name in OPERATIONS and not row.parts
 
 
-def _returns(name: str) -> str:
+def result_of(name: str) -> str:
+    """An English sentence: the result of an operation."""
     row = _row(name)
     if _is_elementwise(row) and row.arithmetic.gives_truth:
         return "A BOOL tensor of the broadcast shape."

@@ -52,7 +52,7 @@ CHINESE: Final = PageWords(
         "格式、AutoCast、求和、内存等共同规则见[cast 周围的操作](../../operations.md)。",
         "操作",
     ),
-    note="约束、保真度和部分参数的说明取自代码，为英文。",
+    note="约束和保真度的说明取自代码，为英文。",
 )
 
 PARAMETERS_ZH: Final[Mapping[str, str]] = MappingProxyType(
@@ -81,9 +81,74 @@ RETURNS_ZH: Final[Mapping[str, str]] = MappingProxyType(
         "A new tensor of the input's dtype.": "新的张量，dtype 与输入相同。",
         "A BOOL tensor of the broadcast shape.": "BOOL 张量，形状为广播后的形状。",
         "Nothing: it writes to an argument.": "无返回值：写入参数。",
+        "An INT32 tensor without the dimension; with `keepdim` it has one element.": (
+            "INT32 张量，去掉该维度；指定 `keepdim` 时该维度长度为 1。"
+        ),
+        "An INT32 tensor of the input's shape.": "INT32 张量，形状与输入相同。",
+        "y.": "y。",
+        "A new tensor, as long along `dim` as all of them together.": (
+            "新的张量，沿 `dim` 的长度为各张量长度之和。"
+        ),
+        "[N, Cout, ...] of the operands' dtype.": "[N, Cout, ...]，dtype 与操作数相同。",
+        "A tensor of the dtype of floats; FP32 of integers.": (
+            "张量；操作数为浮点数时 dtype 与其相同，为整数时是 FP32。"
+        ),
+        "A tensor of the input's shape and dtype.": "张量，形状和 dtype 与输入相同。",
+        "A tensor of the input's shape and dtype; INT64 of integers.": (
+            "张量，形状和 dtype 与输入相同；输入为整数时 dtype 是 INT64。"
+        ),
+        "Two tensors; of one operand each is half as long along the last axis.": (
+            "两个张量；只有一个操作数时，每个张量沿最后一个轴的长度减半。"
+        ),
+        "An FP32 tensor of the input's shape.": "FP32 张量，形状与输入相同。",
+        "A tensor of the operands' dtype and broadcast shape; FP32 of integers.": (
+            "张量，dtype 与操作数相同（整数时是 FP32），形状为广播后的形状。"
+        ),
+        "A tensor of the input's dtype and shape; FP32 of integers.": (
+            "张量，dtype 和形状与输入相同；输入为整数时 dtype 是 FP32。"
+        ),
+        "A tensor of the input's dtype and the index's shape.": (
+            "张量，dtype 与输入相同，形状与下标相同。"
+        ),
+        "A tensor of the input's dtype, so much shorter along the last axis.": (
+            "张量，dtype 与输入相同，最后一个轴按所取的份数变短。"
+        ),
+        "The input.": "输入本身。",
+        "A tensor of the input's dtype.": "张量，dtype 与输入相同。",
+        "Two tensors of the operands' shape and dtype.": "两个张量，形状和 dtype 与操作数相同。",
+        "A BOOL tensor of the operand's shape.": "BOOL 张量，形状与操作数相同。",
+        "[..., M, N].": "[..., M, N]。",
+        "A tensor of the shape and dtype.": "张量，形状和 dtype 由参数给出。",
+        "An INT64 tensor of the input's shape and one more dimension.": (
+            "INT64 张量，形状为输入的形状再加一维。"
+        ),
+        "A UINT8 tensor of one axis.": "一维 UINT8 张量。",
+        "A tensor of the input's dtype beside numbers, but FP32 of INT32 and INT16 to a float "
+        "other than 0; of two dtypes the wider one, FP32 of FP16 and BF16.": (
+            "张量；指数为数时 dtype 与输入相同，但 INT32、INT16 以非零浮点数为指数时是 FP32；"
+            "两个 dtype 不同时取较宽的，FP16 与 BF16 时是 FP32。"
+        ),
+        "The codes, in the input's shape, and scales in DT_FP8E8M0: [..., ceil(n / 64), 2] along "
+        "the last axis, [..., m / 64, n, 2] along the one before.": (
+            "编码（形状与输入相同）和 DT_FP8E8M0 的 scale：沿最后一个轴时为 "
+            "[..., ceil(n / 64), 2]，沿倒数第二个轴时为 [..., m / 64, n, 2]。"
+        ),
+        "A tensor of `otype`; each of the three casts rounds to the nearest, ties to even.": (
+            "dtype 为 `otype` 的张量；三次转换都就近舍入，平局取偶数。"
+        ),
+        "An FP32 tensor, twice as long along the last dimension: element and index by turns.": (
+            "FP32 张量，最后一维的长度加倍：元素与下标交替排列。"
+        ),
+        "Two tensors, k long along the last dimension: values, and INT32 indices.": (
+            "两个张量，最后一维的长度为 k：值，以及 INT32 下标。"
+        ),
+        "A tensor of one axis and the dtype.": "一维张量，dtype 由参数给出。",
+        "A tensor of the input's dtype without the dimensions.": (
+            "张量，dtype 与输入相同，去掉这些维度。"
+        ),
     }
 )
-"""By the English; results that a docstring describes stay as they are there."""
+"""By the English, of every operation."""
 
 TITLES_ZH: Final[Mapping[str, str]] = MappingProxyType(
     {

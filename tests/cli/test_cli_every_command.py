@@ -21,6 +21,7 @@ from support.environment.sources import ROOT, tree_of
 from support.programs.upstream_dumps import DUMPS, compiler, unpacked
 
 from docs.generators import command_page
+from docs.generators.command_words import OPTIONS_ZH, option_zh
 from pypto_cast.cli.command_list import COMMANDS, FOUND, exit_codes
 from pypto_cast.cli.commands import certainty_command
 
@@ -120,6 +121,31 @@ def test_the_chinese_page_words_every_command() -> None:
     page = command_page.page_zh()
     assert [name for name in COMMANDS if f"| [{name}](#{name}) |" not in page] == []
     assert [name for name in FOUND if f"| `{name}` | 1 | " not in page] == []
+
+
+FLAG = re.compile(r"(?<![\w-])--?[a-z][\w-]*")
+SHARED = {"-q", "--no-progress", "-h", "--quiet", "--help"}
+
+
+def test_the_chinese_page_words_every_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
+    texts = set()
+    parts = dict(re.findall(r"^## ([\w-]+)\n(.*?)(?=^## |\Z)", command_page.page_zh(), re.M | re.S))
+    for name in COMMANDS:
+        command_page.help_of.cache_clear()
+        options = command_page.options_of(name)
+        shown = {flag for label, _ in options for flag in FLAG.findall(label)}
+        heads = re.findall(r"^  (-\S.*?)(?:  |$)", command_page.help_of(name), re.M)
+        listed = {flag for head in heads for flag in FLAG.findall(head)}
+        assert shown == listed - SHARED, name
+        rows = re.findall(r"^\| (`.+`) \| (.*) \|$", parts[name], re.M)
+        assert [label for label, _ in rows] == [f"`{label}`" for label, _ in options]
+        assert all(re.search(r"[\u4e00-\u9fff]", text) for _, text in rows)
+        texts |= {text for _, text in options}
+    command_page.help_of.cache_clear()
+    assert {*OPTIONS_ZH} <= texts
+    with pytest.raises(LookupError, match=r"no Chinese words .*: Of another kind"):
+        option_zh("Of another kind.")
 
 
 @pytest.mark.sampled(2)

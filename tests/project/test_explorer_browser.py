@@ -9,6 +9,7 @@ import json
 import random
 import runpy
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -91,11 +92,17 @@ def english(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def go(page: Any, **state: str) -> None:
-    page.evaluate("(hash) => { location.hash = hash; }", urlencode(state))
-    page.wait_for_function(
-        """(value) => document.querySelector("#explorer[data-ready] input").value === value""",
-        arg=state.get("value", "2.5"),
+    """Follow a link to a state, from the page that is open."""
+    page.evaluate(
+        """(hash) => {
+            const before = location.hash;
+            delete document.getElementById("explorer").dataset.ready;
+            location.hash = hash;
+            if (location.hash === before) dispatchEvent(new HashChangeEvent("hashchange"));
+        }""",
+        urlencode(state),
     )
+    page.wait_for_selector("#explorer[data-ready]")
 
 
 def texts(page: Any, selector: str) -> list[str]:
@@ -331,6 +338,186 @@ def test_a_file_of_another_dtype_or_cut_short_is_one_line(english: Any, tmp_path
     (tmp_path / "z.npy").write_bytes(whole[:-3])
     english.set_input_files("input[type=file]", tmp_path / "z.npy")
     english.wait_for_selector("text=z.npy ends after 5 of 8 bytes")
+
+
+# --- Links ----------------------------------------------------------------------------------------
+
+FP16_STATE = {"family": A2_A3, "from": "FP16", "value": "2.5", "casts": "INT8:RINT"}
+SPECIAL = np.array([0x7E01, 0xFC00, 0x8000, 0x0001, 0x4100, 0x7BFF], np.uint16).view(np.float16)
+
+
+def shared_link(page: Any) -> str:
+    """The link that the page shows, which is its own address."""
+    link = texts(page, ".shown .code")[-1]
+    assert page.url == link
+    return link
+
+
+def link_note(page: Any) -> str:
+    return texts(page, ".shown .note")[-1]
+
+
+def results_of(opened: Any, path: Path) -> Any:
+    with opened.expect_download() as download:
+        opened.click(".many a.button")
+    download.value.save_as(path)
+    return np.load(path)
+
+
+@pytest.fixture
+def stranger(browser: Any) -> Iterator[Any]:
+    """A browser that never saw the page; it may complain of nothing."""
+    context = browser.new_context(accept_downloads=True)
+    page = context.new_page()
+    complaints: list[str] = []
+    page.on("console", lambda said: complaints.append(said.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    yield page
+    assert complaints == []
+    context.close()
+
+
+def test_a_link_opens_the_numbers_that_were_pasted(
+    english: Any, stranger: Any, tmp_path: Path
+) -> None:
+    go(english, **FP16_STATE)
+    assert "up to 8,192 bytes" in link_note(english)
+    english.fill("textarea", "code:0x7e01 -inf -0.0, code:1\n2.50 65504")
+    assert link_note(english) == WORDS["en"]["carries"].format(count=6, bytes=12, most="8,192")
+    link = shared_link(english)
+    stranger.goto(link)
+    stranger.wait_for_selector("#explorer[data-ready]")
+    assert shared_link(stranger) == link
+    typed = "code:0x7e01 -inf -0 5.960464477539063e-8 2.5 65504"
+    assert stranger.input_value("textarea") == typed
+    assert texts(stranger, ".many td") == texts(english, ".many td")
+    found = [results_of(page, tmp_path / "y.npy") for page in (english, stranger)]
+    wanted = pypto.cast(pypto.from_numpy(SPECIAL), pypto.DT_INT8, mode=pypto.CAST_RINT).numpy()
+    for each in found:
+        np.testing.assert_array_equal(each, wanted, strict=True)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.asfortranarray(np.arange(12, dtype=np.float16).reshape(3, 4) / 4),
+        np.zeros((0, 4), np.float16),
+        np.array(2.5, np.float16),
+        np.arange(4096, dtype=np.float16).reshape(64, 64) / 64,
+        SPECIAL,
+    ],
+    ids=["fortran", "empty", "no-dimension", "at-the-limit", "special"],
+)
+def test_a_link_carries_a_small_file(english: Any, stranger: Any, tmp_path: Path, x: Any) -> None:
+    go(english, **FP16_STATE | {"casts": "FP32"})
+    np.save(tmp_path / "x.npy", x)
+    english.set_input_files("input[type=file]", tmp_path / "x.npy")
+    english.wait_for_selector(f"text={x.size} numbers through")
+    stranger.goto(shared_link(english))
+    stranger.wait_for_selector(f"text={x.size} numbers through")
+    assert shared_link(stranger) == shared_link(english)
+    found = results_of(stranger, tmp_path / "y.npy")
+    np.testing.assert_array_equal(found, x.astype(np.float32), strict=True)
+    assert np.isfortran(found) == np.isfortran(x)
+    if x.ndim != 1:
+        shape = repr(x.shape)
+        assert texts(stranger, ".many p")[0].startswith(f"The link: FP16, shape {shape}")
+        stranger.click(".many p button")
+        assert texts(stranger, ".many table") == []
+        assert "numbers=" not in stranger.url
+
+
+def test_a_link_says_that_it_leaves_a_large_file_out(
+    english: Any, stranger: Any, tmp_path: Path
+) -> None:
+    go(english, **FP16_STATE)
+    np.save(tmp_path / "x.npy", np.zeros(4097, np.float16))
+    english.set_input_files("input[type=file]", tmp_path / "x.npy")
+    english.wait_for_selector("text=4097 numbers through")
+    said = {"count": "4,097", "bytes": "8,194", "most": "8,192"}
+    assert link_note(english) == WORDS["en"]["carries_not"].format(**said)
+    assert "numbers=" not in shared_link(english)
+    english.fill("textarea", "1 two")
+    assert link_note(english) == WORDS["en"]["carries_refused"]
+    assert "numbers=" not in shared_link(english)
+
+
+def test_a_changed_source_takes_the_numbers_or_refuses_them(english: Any) -> None:
+    go(english, **FP16_STATE, numbers="FP16.2.C.QABBAA")
+    assert english.input_value("textarea") == "2 2.5"
+    english.locator("select").nth(1).select_option("FP32")
+    assert "numbers=FP32.2.C.QAAAAEAgAAA" in shared_link(english)
+    go(english, **FP16_STATE, numbers="FP16.2x1.C.QABBAA")
+    english.locator("select").nth(1).select_option("FP32")
+    assert texts(english, ".many .wrong") == ["The link holds FP16; the source FP32 takes FP32"]
+    english.locator("select").nth(1).select_option("FP16")
+    assert texts(english, ".many .wrong") == []
+
+
+@pytest.mark.parametrize(
+    ("numbers", "key"),
+    [
+        ("FP16.2.C.QQBB", "cut_short"),
+        ("FP32.1.C.QQBBAA", "no_dtype"),
+        (f"FP16.9999.C.{'A' * 200_000}", "link_big"),
+        ("<img src=x onerror=alert(1)>", "link_broken"),
+    ],
+)
+def test_hostile_numbers_are_one_line_and_the_page_works(
+    stranger: Any, tmp_path: Path, numbers: str, key: str
+) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(explorer("zh"), encoding="utf-8")
+    stranger.goto(f"{path.as_uri()}#{urlencode({**FP16_STATE, 'numbers': numbers})}")
+    stranger.wait_for_selector("#explorer[data-ready]")
+    (told,) = texts(stranger, ".many .wrong")
+    assert told.endswith(WORDS["zh"][key].split("}")[-1])
+    assert link_note(stranger) == WORDS["zh"]["carries_refused"]
+    assert "numbers=" not in shared_link(stranger)
+    stranger.fill("textarea", "2.5")
+    assert texts(stranger, ".many .wrong") == []
+    assert "numbers=FP16.1.C.QQA" in shared_link(stranger)
+
+
+def test_hostile_states_are_told_and_the_page_works(stranger: Any, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(explorer("en"), encoding="utf-8")
+    state = {"family": "A9", "value": "9" * 10**5, "casts": "INT8,FP16," * 10**4, "__proto__": "1"}
+    stranger.goto(f"{path.as_uri()}#{urlencode(state)}")
+    stranger.wait_for_selector("#explorer[data-ready]")
+    assert "A9" in texts(stranger, ".shown .note")[0]
+    assert texts(stranger, ".shown .wrong") == [
+        WORDS["en"]["too_long"].format(count="100,000", most="2,000")
+    ]
+    assert stranger.locator("form fieldset").count() == 17
+    assert not stranger.get_by_text(WORDS["en"]["add"]).count()
+    stranger.get_by_label("Number", exact=True).fill("1")
+    assert texts(stranger, ".shown .wrong") == []
+    assert len(texts(stranger, ".shown .note")) == 1
+
+
+def test_an_address_of_a_heading_leaves_the_state(english: Any) -> None:
+    go(english, **FP16_STATE | {"value": "7.5"})
+    english.evaluate("() => { location.hash = '#explorer-many'; }")
+    english.wait_for_function("() => location.hash === '#explorer-many'")
+    assert english.get_by_label("Number", exact=True).input_value() == "7.5"
+
+
+@pytest.mark.parametrize("language", WORDS)
+def test_a_copied_link_is_the_whole_link(browser: Any, tmp_path: Path, language: str) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(explorer(language), encoding="utf-8")
+    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    numbers = f"FP16.4096.C.{'A' * 10_923}"
+    page.goto(f"{path.as_uri()}#{urlencode({**FP16_STATE, 'numbers': numbers})}")
+    page.wait_for_selector("#explorer[data-ready]")
+    page.get_by_role("button", name=WORDS[language]["copy"]).last.click()
+    page.get_by_role("button", name=WORDS[language]["copied"]).wait_for()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert numbers in copied
+    assert copied == page.url
+    context.close()
 
 
 def test_the_data_is_json_whatever_the_words_are() -> None:

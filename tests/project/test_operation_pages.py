@@ -13,6 +13,7 @@ import pytest
 from support.environment.sources import ROOT
 
 import pypto_cast as pypto
+from docs.generators.argument_words import ARGUMENTS_ZH
 from docs.generators.markdown_text import table
 from docs.generators.operation_examples import EXPRESSIONS, STATEMENTS, chip_of, example
 from docs.generators.operation_pages import (
@@ -20,6 +21,8 @@ from docs.generators.operation_pages import (
     PAGES,
     PARAMETERS,
     TITLES,
+    arguments_of,
+    result_of,
     with_operations,
 )
 from docs.generators.operation_words import (
@@ -93,11 +96,20 @@ def test_a_chinese_page_says_in_chinese_what_the_english_one_does() -> None:
 
 
 def test_the_words_of_parameters_and_results_are_those_of_pages() -> None:
-    written = {text for path in PAGES if ".zh." not in path for text in PAGES[path]().split("\n")}
-    assert {*RETURNS_ZH} <= written
-    pages = [PAGES[path]() for path in PAGES if ".zh." in path]
-    assert [text for text in RETURNS_ZH.values() if not any(text in page for page in pages)] == []
+    assert {*RETURNS_ZH} == {result_of(name) for name in operations.__all__}
+    for name in operations.__all__:
+        given = sections(name)["Returns"].replace("\\", "")
+        chinese = PAGES[f"operations/{name}.zh.md"]().replace("\\", "")
+        assert f"## 返回值\n\n{RETURNS_ZH[given]}\n" in chinese
     assert {*PARAMETERS_ZH} == {*PARAMETERS}
+    described = [arguments_of(name) for name in operations.__all__]
+    assert {*ARGUMENTS_ZH} == {text for each in described for text in each.values()}
+    for name, arguments in zip(operations.__all__, described, strict=True):
+        chinese = PAGES[f"operations/{name}.zh.md"]().replace("\\", "")
+        rows = dict(re.findall(r"^\| `\*?(\w+)` \| .* \| (.*) \|$", chinese, re.M))
+        for parameter in inspect.signature(getattr(pypto, name)).parameters:
+            if parameter in arguments:
+                assert rows[parameter] == ARGUMENTS_ZH[arguments[parameter]]
 
 
 @pytest.mark.parametrize("name", operations.__all__)
