@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from pypto_cast.device.check import assumed_facts
+from pypto_cast.device.check import assumed_facts, reasons_in
 from pypto_cast.device.check_steps import CheckPlan, CheckStep
 from pypto_cast.device.facts import (
     PARTS,
@@ -175,7 +175,7 @@ class DeviceCheck:
         for part in self.plan.parts:
             for assumed in assumed_facts(part, family=self.device.family):
                 fact = self.facts.get(assumed.name, assumed)
-                if not fact.tested:
+                if not fact.tested and fact.name not in reasons_in(self.device.family):
                     text = (
                         f"not measured: {why[fact.name]}"
                         if fact.name in why

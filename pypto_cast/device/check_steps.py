@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -29,7 +30,7 @@ from pypto_cast.device.cases import (
     satmode_cases,
     shape_cases,
 )
-from pypto_cast.device.check import check_casts
+from pypto_cast.device.check import check_casts, facts_in, reasons_in
 from pypto_cast.device.core_state_check import (
     COPY_TAIL,
     INT_SUM_FACTS,
@@ -135,9 +136,35 @@ class CheckPlan:
                     ),
                     rows=rows,
                 ),
+                Table(
+                    key="unasked",
+                    caption="Facts that are not measured",
+                    columns=(
+                        Column(key="why", heading="why"),
+                        Column(key="facts", heading="not measured"),
+                    ),
+                    rows=list(self._unasked(chip).items()),
+                ),
             ),
-            notes=(self.duration(chip, done),),
+            notes=tuple(self._notes(chip, done)),
         )
+
+    def _notes(self, chip: str, done: Collection[str]) -> Iterator[str]:
+        """The duration, and that of all codes."""
+        yield self.duration(chip, done)
+        if not (self.exhaustive or done) and set(self.parts) != {"cycles"}:
+            every = dataclasses.replace(self, exhaustive=True).duration(chip)
+            yield f"with --exhaustive {every}"
+
+    def _unasked(self, chip: str) -> dict[str, str]:
+        """The facts that no step asks for, by their reason."""
+        family = CHIPS[chip].isa
+        names: dict[str, list[str]] = {}
+        for part in self.parts:
+            for name in facts_in(family)[part]:
+                if reason := reasons_in(family).get(name):
+                    names.setdefault(reason, []).append(name)
+        return {reason: "; ".join(same) for reason, same in names.items()}
 
     def _left(self, chip: str, done: Collection[str]) -> list[CheckStep]:
         return [step for step in self.steps(chip) if step.name not in done]
@@ -237,7 +264,7 @@ class CheckPlan:
 
 
 def _duration(steps: Iterable[CheckStep]) -> str:
-    seconds = sum(step.results // RESULTS_PER_SECOND[step.part] for step in steps)
+    seconds = round(sum(step.results / RESULTS_PER_SECOND[step.part] for step in steps))
     hours, minutes = divmod(round(seconds / 60), 60)
     if hours:
         return f"{hours} h {minutes} min"

@@ -11,7 +11,7 @@ from typing import Annotated, Final
 import typer
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from pypto_cast.cli.app import Force, Json, refuse_unread
+from pypto_cast.cli.app import ChipName, Force, Json, refuse_unread
 from pypto_cast.device.check_run import DeviceCheck, OpenDevice, plan_of
 from pypto_cast.device.check_steps import CheckPlan
 from pypto_cast.device.device_process import TIME_LIMIT, DeviceProcess
@@ -19,7 +19,7 @@ from pypto_cast.device.facts import PARTS, DeviceFacts, facts_report, read_facts
 from pypto_cast.device.on_npu import CheckedDevice, npu_device
 from pypto_cast.report import terminal
 from pypto_cast.tensors.array_files import check_free, new_file
-from tiling.chips import DEFAULT_CHIP
+from tiling.chips import CHIPS, DEFAULT_CHIP, chip_named
 
 _DIFFERENT: Final = 1
 START: Callable[[], CheckedDevice] = npu_device
@@ -53,6 +53,7 @@ def run_device_check(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show steps and duration; needs no device.")
     ] = False,
+    chip: ChipName = None,
     time_limit: Annotated[
         float, typer.Option(min=1.0, help="Seconds without an answer that end a step.")
     ] = TIME_LIMIT,
@@ -67,18 +68,22 @@ def run_device_check(
         refuse_unread(context, ("exhaustive",), "of the cycles, which depend on no code")
     parts = PARTS if only is None else (only.value,)
     plan = dataclasses.replace(PLAN, parts=parts, exhaustive=exhaustive)
+    if not dry_run:
+        refuse_unread(context, ("chip",), "without --dry-run: the device says which one it is")
     earlier = _earlier(context, output) if resume else None
-    chip, done = DEFAULT_CHIP.name, list[str]()
+    planned, done = chip_named(chip or DEFAULT_CHIP.name).name, list[str]()
     if earlier is not None and earlier.run is not None:
         plan = plan_of(earlier.run, PLAN)
-        chip, done = earlier.device.chip, earlier.run.done
+        planned, done = earlier.device.chip, earlier.run.done
     elif output is not None:
         check_free(output, force=force)
     if dry_run:
-        terminal.show(plan.report(chip, output, done), as_json=as_json)
+        terminal.show(plan.report(planned, output, done), as_json=as_json)
         return
     if plan.exhaustive:
-        terminal.note(plan.duration(chip, done))
+        chips = {each.isa: each.name for each in CHIPS.values()}  # the device's is not known yet
+        for name in chips.values() if earlier is None else (planned,):
+            terminal.note(f"{CHIPS[name].isa}: {plan.duration(name, done)}")
     found = _measured(plan, earlier, output, time_limit)
     report = facts_report(found.facts, found.device, [output], found.run)
     terminal.show(report, as_json=as_json)
@@ -90,7 +95,9 @@ def _earlier(context: typer.Context, output: Path | None) -> DeviceFacts:
     """The facts of a check that ended early."""
     if output is None:
         raise ValueError("--resume goes with --output, the file of the check that ended early")
-    refuse_unread(context, ("exhaustive", "only", "force"), "of --resume, which goes on as begun")
+    refuse_unread(
+        context, ("exhaustive", "only", "chip", "force"), "of --resume, which goes on as begun"
+    )
     found = read_facts(output)
     if found.run is None:
         raise ValueError(f"{output} does not say how far its check is: run it anew with --force")
