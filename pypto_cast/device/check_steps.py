@@ -169,13 +169,17 @@ class CheckPlan:
     def _left(self, chip: str, done: Collection[str]) -> list[CheckStep]:
         return [step for step in self.steps(chip) if step.name not in done]
 
+    def host_time(self, chip: str, done: Collection[str] = ()) -> str:
+        """The time of the host alone, such as "8 h 1 min"; arguments as of `report`."""
+        return _duration(self._left(chip, done))
+
     def duration(self, chip: str, done: Collection[str] = ()) -> str:
         """The least duration of the check, in words; arguments as of `report`."""
         steps = self._left(chip, done)
         results = sum(step.results for step in steps)
         return (
-            f"{results:,} results to compare: the host takes about {_duration(steps)} for them, "
-            "measured with a stand-in on one core; the device's share is not known"
+            f"{results:,} results to compare: the host takes about {self.host_time(chip, done)} "
+            "for them, measured with a stand-in on one core; the device's share is not known"
         )
 
     def _casts(self, chip: Chip) -> Iterator[CheckStep]:
