@@ -11,8 +11,9 @@ from typing import Annotated, Final
 import typer
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+import pypto_cast
 from pypto_cast.cli.app import ChipName, Force, Json, refuse_unread
-from pypto_cast.device.check_run import DeviceCheck, OpenDevice, plan_of
+from pypto_cast.device.check_run import DeviceCheck, OpenDevice, check_resumable, plan_of
 from pypto_cast.device.check_steps import CheckPlan
 from pypto_cast.device.device_process import TIME_LIMIT, DeviceProcess
 from pypto_cast.device.facts import PARTS, DeviceFacts, facts_report, read_facts
@@ -101,6 +102,10 @@ def _earlier(context: typer.Context, output: Path | None) -> DeviceFacts:
     found = read_facts(output)
     if found.run is None:
         raise ValueError(f"{output} does not say how far its check is: run it anew with --force")
+    try:
+        check_resumable(found, PLAN, pypto_cast.__version__)
+    except ValueError as error:
+        raise ValueError(f"{output}: {error}") from None
     return found
 
 

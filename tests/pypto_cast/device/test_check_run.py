@@ -9,7 +9,9 @@ import os
 import secrets
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,10 +29,10 @@ from support.environment.command import Command, command
 from ascend_kernels import npu
 from ascend_kernels.build import BuildError
 from pypto_cast.cli.commands import device_check_command
-from pypto_cast.device.check_run import DeviceGoneError, plan_of
+from pypto_cast.device.check_run import DeviceGoneError, check_resumable, plan_of
 from pypto_cast.device.check_steps import CheckPlan
 from pypto_cast.device.device_process import DeviceProcess
-from pypto_cast.device.facts import Agreement, CheckRun, DeviceFacts, read_facts
+from pypto_cast.device.facts import Agreement, CheckRun, DeviceFacts, facts_of, read_facts
 from pypto_cast.device.on_npu import CheckedDevice
 from tiling.chips import DEFAULT_CHIP
 
@@ -266,6 +268,77 @@ def test_the_command_goes_on(
         assert text in command("device-check", *words).error
     write(output)(dataclasses.replace(found, run=None))
     assert "does not say how far" in command("device-check", "-o", output, "--resume").error
+
+
+STRANGE: list[tuple[str, Callable[[dict[str, Any]], object], str]] = [
+    ("chip", lambda x: x["device"].update(chip="Ascend310"), "no kernels for Ascend310"),
+    ("family", lambda x: x["device"].update(chip="Ascend950PR"), "has 10 steps, and this"),
+    ("package", lambda x: x["device"].update(pypto_cast="0.1"), "is of pypto_cast 0.1, this"),
+    ("steps", lambda x: x["run"].update(steps=11), "has 11 steps, and this package has 10"),
+    ("step", lambda x: x["run"].update(done=["codes of none"]), "such as 'codes of none'"),
+    ("failed", lambda x: x["run"].update(failed={"codes of none": ""}), "such as 'codes of none'"),
+    ("no parts", lambda x: x["run"].update(parts=[]), r"is of parts \[\] with 100 random"),
+    ("parts", lambda x: x["run"].update(parts=["cast"] * 2), r"is of parts \['cast', 'cast'\]"),
+    ("codes", lambda x: x["run"].update(random_codes=10**30), "with 10+ random codes"),
+    ("more done", lambda x: x["run"].update(done=list(FEW_STEPS)), "does not fit its steps"),
+    ("less done", lambda x: x["run"].update(done=[]), "does not fit its steps"),
+    ("left", lambda x: x["facts"][0].update(left=7), "'NaN to integers' does not fit its steps"),
+    (
+        "name",
+        lambda x: x["facts"][0].update(name="a fact"),
+        "facts are not those of the check: 'NaN to",
+    ),
+    ("facts", lambda x: x["facts"].pop(), "its facts are not those of the check"),
+    ("assumed", lambda x: x["facts"][0].update(assumed="1"), "has another assumption, '1'"),
+]
+
+
+@pytest.fixture(scope="module")
+def begun() -> bytes:
+    """The file of a check of which two steps are measured."""
+    kept: list[bytes] = []
+    check = check_of(Path("unused"), keep=lambda facts: kept.append(facts.to_json()))
+    check.measure()
+    return kept[1]
+
+
+@pytest.mark.parametrize(("change", "text"), [x[1:] for x in STRANGE], ids=[x[0] for x in STRANGE])
+def test_a_file_that_is_none_of_this_check_is_not_gone_on_with(
+    change: Callable[[dict[str, Any]], object], text: str, begun: bytes
+) -> None:
+    document = json.loads(begun)
+    version = document["device"]["pypto_cast"]
+    check_resumable(facts_of(Path("a"), begun), SmallPlan(), version)
+    change(document)
+    strange = facts_of(Path("a"), json.dumps(document).encode())
+    with pytest.raises(ValueError, match=rf"cannot go on: .*{text}.*; begin it anew with --force"):
+        check_resumable(strange, SmallPlan(), version)
+
+
+def test_a_strange_file_is_named_and_left_as_it_is(
+    begun: bytes, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start() -> CheckedDevice:
+        raise AssertionError
+
+    monkeypatch.setattr(device_check_command, "OPEN", LocalDevice)
+    monkeypatch.setattr(device_check_command, "PLAN", SmallPlan())
+    monkeypatch.setattr(device_check_command, "START", start)
+    output = tmp_path / "device.json"
+    other = begun.replace(b"Ascend910B3", b"Ascend310")
+    for content, text in (
+        (other, f"{output}: the check cannot go on: there are no kernels for Ascend310"),
+        (begun[: len(begun) // 2], f"{output} is no whole facts file"),
+        (b"[1, 2]", f"{output} is no facts file"),
+        (b"", f"{output} is no whole facts file"),
+        (b"[" * 100_000, f"{output} is no whole facts file"),
+    ):
+        output.write_bytes(content)
+        for words in ([], ["--dry-run"]):
+            ran = command("device-check", "-o", output, "--resume", *words)
+            assert ran.code == 2
+            assert text in ran.error
+            assert output.read_bytes() == content
 
 
 def test_a_dry_run_needs_no_device(command: Command, tmp_path: Path) -> None:
