@@ -138,4 +138,10 @@ def _measured(
         )
         if earlier is not None:
             check.resume(earlier)
-        return check.measure()
+        try:
+            return check.measure()
+        except (KeyboardInterrupt, OSError):
+            if output is not None and output.exists() and check.run is not None:
+                kept = read_facts(output)
+                terminal.note(f"{output}: {kept.run}; --resume goes on")
+            raise

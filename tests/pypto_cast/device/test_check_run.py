@@ -7,6 +7,8 @@ import functools
 import json
 import os
 import secrets
+import subprocess
+import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -25,14 +27,22 @@ from support.devices.checked_devices import (
 )
 from support.devices.killed_checks import At, resumed, run_killed, whole_run
 from support.environment.command import Command, command
+from support.environment.sources import ROOT
 
 from ascend_kernels import npu
 from ascend_kernels.build import BuildError
 from pypto_cast.cli.commands import device_check_command
 from pypto_cast.device.check_run import DeviceGoneError, check_resumable, plan_of
-from pypto_cast.device.check_steps import CheckPlan
+from pypto_cast.device.check_steps import CheckPlan, CheckStep
 from pypto_cast.device.device_process import DeviceProcess
-from pypto_cast.device.facts import Agreement, CheckRun, DeviceFacts, facts_of, read_facts
+from pypto_cast.device.facts import (
+    Agreement,
+    CheckRun,
+    DeviceFact,
+    DeviceFacts,
+    facts_of,
+    read_facts,
+)
 from pypto_cast.device.on_npu import CheckedDevice
 from tiling.chips import DEFAULT_CHIP
 
@@ -224,6 +234,35 @@ def test_a_device_that_hangs_is_ended() -> None:
     device.close()
 
 
+_CHECK_OF_A_HELD_DEVICE = """
+from support.devices.checked_devices import SmallPlan, held
+from pypto_cast.device.device_process import DeviceProcess
+
+if __name__ == "__main__":
+    plan = SmallPlan(names=("control register",))
+    DeviceProcess(held, plan).measure(plan.steps("Ascend910B3")[0])
+"""
+
+
+@pytest.mark.slow
+def test_the_process_of_a_device_that_hangs_ends_with_a_killed_check(tmp_path: Path) -> None:
+    script, told = tmp_path / "check.py", tmp_path / "number"
+    script.write_text(_CHECK_OF_A_HELD_DEVICE, encoding="utf-8")
+    found = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "tests")))}
+    with subprocess.Popen(
+        [sys.executable, str(script)],
+        env={**found, "DEVICE_PROCESS": str(told)},
+        stderr=subprocess.PIPE,
+    ) as check:
+        while not told.exists():
+            assert check.poll() is None
+            time.sleep(0.05)
+        check.kill()
+        check.wait()
+        assert check.stderr is not None
+        check.stderr.read()  # ends when no process has it open any more, or not at all
+
+
 @pytest.mark.slow
 def test_a_device_that_cannot_be_opened_says_why() -> None:
     with pytest.raises(npu.NpuError, match="torch_npu is not installed"):
@@ -339,6 +378,37 @@ def test_a_strange_file_is_named_and_left_as_it_is(
             assert ran.code == 2
             assert text in ran.error
             assert output.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [(KeyboardInterrupt(), "interrupted"), (OSError(28, "No space left on device"), "No space")],
+)
+def test_an_end_before_time_says_what_the_file_holds(
+    error: BaseException,
+    text: str,
+    command: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Ending(LocalDevice):
+        def measure(self, step: CheckStep) -> tuple[DeviceFact, ...]:
+            if step.name == FEW_STEPS[2]:
+                raise error
+            return super().measure(step)
+
+    monkeypatch.setattr(device_check_command, "OPEN", Ending)
+    monkeypatch.setattr(device_check_command, "PLAN", SmallPlan())
+    monkeypatch.setattr(device_check_command, "START", stand_in)
+    output = tmp_path / "device.json"
+    ran = command("device-check", "-o", output)
+    assert ran.code == 2
+    said = " ".join(ran.err.split())
+    assert f"{output}: 2 of 10 steps are measured; --resume goes on" in said
+    assert text in said
+    monkeypatch.setattr(device_check_command, "OPEN", LocalDevice)
+    assert command("device-check", "-o", output, "--resume").code == 0
+    assert command("facts", output).code == 0
 
 
 def test_a_dry_run_needs_no_device(command: Command, tmp_path: Path) -> None:
