@@ -19,7 +19,7 @@ from pypto_cast.device.device_process import TIME_LIMIT, DeviceProcess
 from pypto_cast.device.facts import PARTS, DeviceFacts, facts_report, read_facts
 from pypto_cast.device.on_npu import CheckedDevice, npu_device
 from pypto_cast.report import terminal
-from pypto_cast.tensors.array_files import check_free, new_file
+from pypto_cast.tensors.array_files import check_free, new_file, new_output
 from tiling.chips import CHIPS, DEFAULT_CHIP, chip_named
 
 _DIFFERENT: Final = 1
@@ -81,6 +81,9 @@ def run_device_check(
     if dry_run:
         terminal.show(plan.report(planned, output, done), as_json=as_json)
         return
+    if output is not None:
+        with new_output(output, force=True):
+            pass  # nothing is written: a read-only folder is found before the device is opened
     if plan.exhaustive:
         chips = {each.isa: each.name for each in CHIPS.values()}  # the device's is not known yet
         for name in chips.values() if earlier is None else (planned,):

@@ -13,7 +13,7 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -44,6 +44,7 @@ from pypto_cast.device.facts import (
     read_facts,
 )
 from pypto_cast.device.on_npu import CheckedDevice
+from pypto_cast.tensors import array_files
 from tiling.chips import DEFAULT_CHIP
 
 __all__ = ["command"]
@@ -409,6 +410,23 @@ def test_an_end_before_time_says_what_the_file_holds(
     monkeypatch.setattr(device_check_command, "OPEN", LocalDevice)
     assert command("device-check", "-o", output, "--resume").code == 0
     assert command("facts", output).code == 0
+
+
+def test_a_folder_that_cannot_be_written_to_is_found_before_the_device(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[object] = []
+    monkeypatch.setattr(device_check_command, "OPEN", lambda *_: opened.append(None))
+    monkeypatch.setattr(array_files, "unfinished", read_only)
+    ran = command("device-check", "-o", tmp_path / "device.json")
+    assert (ran.code, opened) == (2, [])
+    assert "Read-only file system" in ran.error
+    assert command("device-check", "--dry-run", "-o", tmp_path / "device.json").code == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def read_only(*_: object, **__: object) -> NoReturn:
+    raise OSError(30, "Read-only file system")
 
 
 def test_a_dry_run_needs_no_device(command: Command, tmp_path: Path) -> None:
