@@ -103,6 +103,8 @@ class DeviceCheck:
             total, failures = sum(step.results for step in steps), 0
             assert self.run is not None
             so_far = sum(step.results for step in steps if step.name in self.run.done)
+            if not steps:  # such as the cycles of a 950: the file says why
+                self.keep(self.known())
             for step in steps:
                 if step.name in self.run.done:
                     continue

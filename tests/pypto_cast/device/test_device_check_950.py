@@ -38,7 +38,7 @@ from pypto_cast.device.cycles_check import CYCLE_FACTS
 from pypto_cast.device.device_model import result_facts
 from pypto_cast.device.facts import Agreement, DeviceFact, DeviceFacts, read_facts
 from pypto_cast.device.on_npu import CheckedDevice
-from pypto_cast.device.unasked import unasked_of
+from pypto_cast.device.unasked import UNTIMED, unasked_of
 from simulator.machine.cast_table import CTRL_BITS
 from simulator.numbers import formats as f
 from tiling.chips import A2_A3, ASCEND_950
@@ -142,6 +142,12 @@ def test_a_file_of_a_950_names_what_was_not_asked(tmp_path: Path) -> None:
     assert words == reasons
     verdicts = {fact.verdict for fact in found.facts if fact.name in reasons}
     assert verdicts == {Agreement.NOT_MEASURED}
+    path.unlink()
+    cycles = check_of(path, start, plan=CheckPlan(parts=("cycles",))).measure()
+    assert read_facts(path) == cycles
+    assert {fact.name: fact.measured for fact in cycles.facts} == dict.fromkeys(
+        CYCLE_FACTS, UNTIMED[ASCEND_950]
+    )
 
 
 @pytest.mark.parametrize("part", ["cast", "cycles"])
