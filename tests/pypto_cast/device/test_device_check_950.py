@@ -6,6 +6,7 @@ import dataclasses
 import functools
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 from support.devices.checked_devices import SmallPlan, check_of, stand_in
@@ -104,6 +105,22 @@ def test_every_mode_of_a_cast_is_asked_or_named_with_its_reason() -> None:
     }
 
 
+@pypto.frontend.jit
+def by_rint(
+    x: pypto.Tensor[[1, 32], pypto.DT_FP32], y: pypto.Tensor[[1, 32], pypto.DT_FP8E4M3]
+) -> None:
+    pypto.set_vec_tile_shapes(1, 32)
+    y[:] = pypto.cast(x, pypto.DT_FP8E4M3, pypto.CAST_RINT)
+
+
+@pypto.frontend.jit
+def by_floor(
+    x: pypto.Tensor[[1, 32], pypto.DT_FP32], y: pypto.Tensor[[1, 32], pypto.DT_FP8E4M3]
+) -> None:
+    pypto.set_vec_tile_shapes(1, 32)
+    y[:] = pypto.cast(x, pypto.DT_FP8E4M3, pypto.CAST_FLOOR)
+
+
 def test_a_mode_that_no_case_asks_for_is_never_measured(tmp_path: Path) -> None:
     device = dataclasses.replace(DESCRIPTION, chip=CHIP_950.name)
     whole = (*result_facts(ASCEND_950), ROUTES)
@@ -122,6 +139,9 @@ def test_a_mode_that_no_case_asks_for_is_never_measured(tmp_path: Path) -> None:
             casts = (ran.plan.resolution,)
             said[mode] = [context.facts.standing(casts, is_computed=x) for x in (False, True)]
         assert str(context.facts).startswith("measured in part")
+        arrays = np.ones((1, 32), np.float32), np.zeros((1, 32), ml_dtypes.float8_e4m3fn)
+        assert "measured on" in str(by_rint.certainty(*arrays))
+        assert "measured in part" in str(by_floor.certainty(*arrays))
     assert all(text.startswith("measured on") for text in said[pypto.CAST_RINT])
     assert all(text.startswith("measured in part") for text in said[pypto.CAST_FLOOR])
 
