@@ -1,4 +1,4 @@
-"""The tables of the page for owners of a device: what each fact settles, what none does, durations.
+"""The tables of the page for owners of a device: facts and the sentences they settle, durations.
 
 The words of a sentence stand on the fidelity page of their language, which a test looks up.
 """
