@@ -32,7 +32,7 @@ from ascend_kernels.program import TileProgram
 from ascend_kernels.tiling_data import tiling_words
 from simulator.compiled_library import CompiledLibraryError, cache_folder, check_private
 from simulator.numbers.formats import Format
-from tiling.chips import CHIPS
+from tiling.chips import ASCEND_950, CHIPS, Chip
 from tiling.grid import Shape
 
 _NO_MEMORY: Final = (
@@ -117,6 +117,8 @@ def told() -> Iterator[None]:
 
 
 LIBRARY_VARIABLE: Final = "PYPTO_CAST_NPU_LIBRARY"
+_NAMED_ON: Final = frozenset({ASCEND_950})
+"""The families of whose chips the driver's names go on, as Ascend950PR_9599."""
 _LOG: Final = logging.getLogger("pypto_cast")
 
 
@@ -168,12 +170,18 @@ def find() -> Npu:
 def library_of_device() -> Library:
     """The library for the family of the first device, by the vendor's name of its chip.
 
-    The driver may say more behind that name. Of a device that no name fits, and without one, it is
-    that of A2 and A3.
+    Of a device that no name fits, and without one, it is that of A2 and A3.
     """
-    soc_name = find().soc_name or ""
-    families = [chip.isa for name, chip in CHIPS.items() if soc_name.startswith(name)]
-    return CAST_LIBRARIES[families[0]] if families else CAST_LIBRARY
+    chip = chip_called(find().soc_name or "")
+    return CAST_LIBRARY if chip is None else CAST_LIBRARIES[chip.isa]
+
+
+def chip_called(soc_name: str) -> Chip | None:
+    """The chip that the driver calls so; of a 950 it says more behind the name that is known."""
+    for name, chip in CHIPS.items():
+        if soc_name == name or (chip.isa in _NAMED_ON and soc_name.startswith(name)):
+            return chip
+    return None
 
 
 def find_library() -> Path | None:

@@ -16,7 +16,10 @@ namespace pypto_cast {
 constexpr uint32_t kCtrlFloat = 48;
 // 1: integer results keep their low bits.
 constexpr uint32_t kCtrlCast = 59;
-// 1: where results saturate, E5M2 and E4M3FN keep NaN. Of the 950, as is the next one.
+// 1: sums of integers give the nearest number; 0 keeps their low bits. Of the 950, as are the next
+// two; no cast needs it.
+constexpr uint32_t kCtrlInt = 53;
+// 1: where results saturate, E5M2 and E4M3FN keep NaN.
 constexpr uint32_t kCtrlNan = 50;
 // 0: each instruction's SatMode decides in place of the bits above.
 constexpr uint32_t kCtrlGlobal = 60;

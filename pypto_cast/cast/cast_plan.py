@@ -344,12 +344,15 @@ def known_formats(src: DataType, dst: DataType) -> tuple[Format, Format]:
         names = [str(d.format or d.name.removeprefix("DT_")) for d in (src, dst)]
         error = unsupported(current().chip.isa, names[0], names[1], current().readings)
         bare = [each for each in (src, dst) if each.format is None]
-        meant = [
-            d.name for d in DataType if d.format is not None and d.name.startswith(bare[0].name)
-        ]
-        hint = f"; formats are of {', '.join(meant)}" if meant else ""
-        raise UnsupportedCastError(f"{error}. {bare[0].name} is a name without a format here{hint}")
+        raise UnsupportedCastError(f"{error}. {without_format(bare[0])}")
     return src.format, dst.format
+
+
+def without_format(dtype: DataType) -> str:
+    """Says that a dtype is a name alone, and which dtypes it may mean."""
+    meant = [d.name for d in DataType if d.format is not None and d.name.startswith(dtype.name)]
+    hint = f"; formats are of {', '.join(meant)}" if meant else ""
+    return f"{dtype.name} is a name without a format here{hint}"
 
 
 def cast_format(dtype: DataType) -> Format:

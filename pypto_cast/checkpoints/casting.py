@@ -14,9 +14,9 @@ from typing import Final
 
 from ascend_kernels.matrix import MATRIX, UnsupportedCastError
 from ascend_kernels.program import conversions as conversions_of
-from pypto_cast.cast.cast_plan import CastPlan, plan_cast, resolve_cast
+from pypto_cast.cast.cast_plan import CastPlan, plan_cast, resolve_cast, without_format
 from pypto_cast.cast.cast_report import CastReport
-from pypto_cast.checkpoints.code_formats import CodeFormat
+from pypto_cast.checkpoints.code_formats import CODE_FORMATS, CodeFormat
 from pypto_cast.checkpoints.reading import Histogram
 from pypto_cast.checkpoints.scales import CODED_DTYPES, Quantizing
 from pypto_cast.checkpoints.stored import (
@@ -457,14 +457,22 @@ def _check_targets(choice: Choice) -> None:
             )
     for target in choice.targets:
         if target.dtype.format not in targets:
-            wanted = target.dtype.format
-            chip = _chip_that_casts(formats, wanted) if wanted in formats else None
-            elsewhere = "" if chip is None else f"; --chip {chip} casts to it"
             raise UnsupportedCastError(
                 f"nothing in a checkpoint can be cast to {target.dtype}; casts of {family} that "
                 f"safetensors can store lead to {', '.join(map(format, targets))}"
-                f"{elsewhere}"
+                f"{_elsewhere(target.dtype, formats)}"
             )
+
+
+def _elsewhere(dst: DataType, stored: Collection[Format | None]) -> str:
+    """What makes codes of a dtype to which nothing is cast; the formats are those of files."""
+    if dst.format is None:
+        return f"; {without_format(dst)}"
+    chip = _chip_that_casts(stored, dst.format) if dst.format in stored else None
+    if chip is not None:
+        return f"; --chip {chip} casts to it"
+    ways = [codes.name for codes in CODE_FORMATS.values() if codes.dtype is dst]
+    return f"; --quantize {ways[0]} makes codes of it" if ways else ""
 
 
 def _check_dims(checkpoint: Checkpoint, quantizing: Quantizing) -> None:

@@ -15,14 +15,8 @@ from ascend_kernels.matrix import MATRIX
 from ascend_kernels.program import conversions as conversions_of
 from pypto_cast.cast.cast_plan import known_formats, resolve_cast
 from pypto_cast.checkpoints.reading import Bytes, Reader, native_codes
-from pypto_cast.checkpoints.stored import DTYPES, Checkpoint, StoredTensor
-from pypto_cast.dtypes.data_types import (
-    DT_FP4_E2M1X2,
-    CastMode,
-    DataType,
-    SaturationMode,
-    numpy_dtype,
-)
+from pypto_cast.checkpoints.stored import DTYPES, PACKED_DTYPES, Checkpoint, StoredTensor
+from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode, numpy_dtype
 from pypto_cast.options.context import current
 from pypto_cast.report.report import Column, Report, Table, plain, said
 from pypto_cast.report.text_format import plural, printable
@@ -34,8 +28,6 @@ from tiling.grid import Shape
 
 _BLOCK_ELEMS: Final = 1 << 18
 _MOST_ROWS: Final = 100
-_FP4: Final = "F4"
-"""safetensors' name of E2M1, two codes a byte, the first in the low bits as torch has them."""
 Codes = npt.NDArray[Any]
 
 
@@ -85,7 +77,7 @@ class TensorDifference:
             such distance is.
         element: the one with the largest distance, or the first that differs.
         cast: what explains different dtypes best.
-        is_of_bytes: `differing` counts bytes, which elements share in another way than FP4.
+        is_of_bytes: `differing` counts bytes, which elements share otherwise than PACKED_DTYPES do.
     """
 
     name: str
@@ -182,7 +174,7 @@ def _blocks(
 
 def _held(tensor: StoredTensor, source: Reader, start: int, count: int, is_apart: bool) -> Codes:
     """So many codes of a side from one on, or bytes where elements are not apart."""
-    if _is_fp4(tensor):
+    if tensor.dtype in PACKED_DTYPES:
         packed: Bytes = np.empty(-(-count // 2), np.uint8)
         source.read(tensor, start // 2, packed)
         return np.stack([packed & 15, packed >> 4], axis=-1).reshape(-1)[:count]
@@ -195,21 +187,17 @@ def _held(tensor: StoredTensor, source: Reader, start: int, count: int, is_apart
 
 
 def _is_apart(tensor: StoredTensor) -> bool:
-    """Its elements have bytes of their own, or are codes of FP4."""
+    """Its elements have bytes of their own, or are packed codes."""
     elems = tensor.elems
     return (
-        _is_fp4(tensor)
+        tensor.dtype in PACKED_DTYPES
         or not elems
         or (elems <= tensor.size_bytes and not tensor.size_bytes % elems)
     )
 
 
-def _is_fp4(tensor: StoredTensor) -> bool:
-    return tensor.dtype == _FP4
-
-
 def _dtype_of(tensor: StoredTensor) -> DataType | None:
-    return DT_FP4_E2M1X2 if _is_fp4(tensor) else DTYPES.get(tensor.dtype)
+    return DTYPES.get(tensor.dtype, PACKED_DTYPES.get(tensor.dtype))
 
 
 class _Count:

@@ -64,6 +64,10 @@ CARRIED_DTYPES: Final = frozenset(DTYPES) - _SAFETENSORS
 KEPT_DTYPES: Final = _SAFETENSORS | CARRIED_DTYPES
 """All dtypes of whole bytes that a safetensors file can hold."""
 
+PACKED_DTYPES: Final[Mapping[str, DataType]] = MappingProxyType({"F4": DataType.DT_FP4_E2M1X2})
+"""safetensors' names of dtypes of which two codes share a byte, the first in the low bits as torch
+has them. No cast of a checkpoint reads or writes them."""
+
 STORED_NAMES: Final[Mapping[DataType, str]] = {d: n for n, d in DTYPES.items()}
 _WORDS: Final = MappingProxyType({"F": "FP", "I": "INT", "U": "UINT", "C": "COMPLEX"})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -268,7 +269,7 @@ class CheckPlan:
 
 
 def _duration(steps: Iterable[CheckStep]) -> str:
-    seconds = round(sum(step.results / RESULTS_PER_SECOND[step.part] for step in steps))
+    seconds = math.ceil(sum(step.results / RESULTS_PER_SECOND[step.part] for step in steps))
     hours, minutes = divmod(round(seconds / 60), 60)
     if hours:
         return f"{hours} h {minutes} min"

@@ -7,10 +7,9 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
 import pypto_cast
@@ -23,7 +22,7 @@ from pypto_cast.device.arithmetic_check import CheckOnDevice
 from pypto_cast.device.check import CastOnDevice
 from pypto_cast.device.facts import DeviceDescription
 from simulator.machine.memory import Bytes
-from tiling.chips import A2_A3, ASCEND_950, CHIPS, Chip
+from tiling.chips import CHIPS, Chip
 
 DRIVER_VERSION: Final = Path("/usr/local/Ascend/driver/version.info")
 """The folder where the vendor's installer puts it."""
@@ -59,7 +58,12 @@ def npu_device() -> CheckedDevice:
     found = npu.find()
     if found.run_mode is RunMode.SIM or found.soc_name is None:
         raise NpuError(f"no device to check: {found.reason}")
-    chip = _chip(found.soc_name)
+    chip = npu.chip_called(found.soc_name)
+    if chip is None:
+        raise NpuError(
+            f"the device is {found.soc_name}, and the kernels are for A2, A3 and 950: "
+            f"{', '.join(CHIPS)}"
+        )
     if npu.find_library() is None and npu.LIBRARY_VARIABLE not in os.environ:
         build.build(kind=npu.library_of_device())
     library = npu.load()
@@ -73,28 +77,6 @@ def npu_device() -> CheckedDevice:
         date=datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
     )
     return CheckedDevice(chip=chip, cast=run, check=_checks(), description=description)
-
-
-_HAS_SUFFIX: Final[Mapping[str, bool]] = MappingProxyType({A2_A3: False, ASCEND_950: True})
-"""By family: the driver adds to the name of a chip."""
-
-
-def _chip(soc_name: str) -> Chip:
-    """The chip of a device: of a 950 the driver says more behind the name that is known.
-
-    Raises:
-        NpuError: there are no kernels for it.
-    """
-    chips = [
-        chip
-        for name, chip in CHIPS.items()
-        if soc_name == name or (_HAS_SUFFIX[chip.isa] and soc_name.startswith(name))
-    ]
-    if not chips:
-        raise NpuError(
-            f"the device is {soc_name}, and the kernels are for A2, A3 and 950: {', '.join(CHIPS)}"
-        )
-    return chips[0]
 
 
 def _checks() -> CheckOnDevice:

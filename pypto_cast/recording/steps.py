@@ -145,6 +145,9 @@ class OperationStep(CallSite):
         return " ".join(filter(None, (self.name, self.result, self.place)))
 
 
+_IN_WORDS: Final = {"__getitem__": "part", "__setitem__": "assignment", "move": "assignment"}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call(CallSite):
     """A call of an operation in a body that ran without values, to be made again with them.
@@ -163,6 +166,12 @@ class Call(CallSite):
     result: Any
     settings: Options
     segment: object
+
+    @property
+    def name(self) -> str:
+        """The operation in words; of a function that several share, its first argument."""
+        given, function = next(iter(self.arguments), None), self.operation.__name__
+        return given if isinstance(given, str) else _IN_WORDS.get(function, function)
 
 
 RecordedStep = CastRecord | OperationStep

@@ -254,10 +254,10 @@ def _whole(tile: TileBox) -> Region:
     )
 
 
+_BY_INDEX: Final = frozenset((TileWork.GATHER, TileWork.SCATTER))
+"""Works whose second input names places along an axis."""
 _ALONG_AXES: Final = (
-    *REDUCTIONS,
-    *(TileWork.ACCUMULATE, TileWork.EXPAND, TileWork.GATHER, TileWork.SCATTER),
-    TileWork.TRANSPOSE,
+    REDUCTIONS | _BY_INDEX | {TileWork.ACCUMULATE, TileWork.EXPAND, TileWork.TRANSPOSE}
 )
 """Works that go along axes of their first input."""
 
@@ -286,7 +286,7 @@ def _check_axes(step: TileStep) -> None:
         differ = {axis for axis, (one, many) in pairs if one != many}
         if differ - {axes[0] % dims} and 0 not in shape:
             raise SimulatorFault(f"repeats axis {axes[0]} of {tile.shape}, which gives no {shape}")
-    if row.work in (TileWork.GATHER, TileWork.SCATTER):
+    if row.work in _BY_INDEX:
         index = step.inputs[1].shape
         others = set(range(dims)) - {axes[0] % dims}
         if len(index) != dims or any(index[each] > tile.shape[each] for each in others):

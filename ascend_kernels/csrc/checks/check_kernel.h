@@ -52,19 +52,18 @@ PYPTO_CHECK_UNARY(VLn, Ln)
 PYPTO_CHECK_UNARY(VRsqrt, Rsqrt)
 #undef PYPTO_CHECK_UNARY
 
-// Sums of integers with CTRL[53] as `clamps` says; only the 950 has the bit, and no cast needs it.
-constexpr uint32_t kCtrlInt = 53;
+// Sums of integers with CTRL[53] as `clamps` says; only the 950 has the bit.
 template <bool clamps>
 struct IntegerAdd {
     static constexpr uint32_t operands = 2;
     template <class T>
     static __aicore__ inline uint32_t Run(const AscendC::LocalTensor<T>& y,
                                           const AscendC::LocalTensor<T>& x, uint32_t count) {
-        const bool found = get_ctrl() >> kCtrlInt & 1;
-        pypto_cast::SetControlBit<kCtrlInt>(clamps);
+        const bool found = get_ctrl() >> pypto_cast::kCtrlInt & 1;
+        pypto_cast::SetControlBit<pypto_cast::kCtrlInt>(clamps);
         AscendC::Add(y, x, x[count], static_cast<int32_t>(count));
         AscendC::PipeBarrier<PIPE_V>();
-        pypto_cast::SetControlBit<kCtrlInt>(found);
+        pypto_cast::SetControlBit<pypto_cast::kCtrlInt>(found);
         return count;
     }
 };

@@ -12,7 +12,7 @@ import typer
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 import pypto_cast
-from pypto_cast.cli.app import ChipName, Force, Json, refuse_unread
+from pypto_cast.cli.app import Force, Json, refuse_unread
 from pypto_cast.device.check_run import DeviceCheck, OpenDevice, check_resumable, plan_of
 from pypto_cast.device.check_steps import CheckPlan
 from pypto_cast.device.device_process import TIME_LIMIT, DeviceProcess
@@ -54,7 +54,10 @@ def run_device_check(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show steps and duration; needs no device.")
     ] = False,
-    chip: ChipName = None,
+    chip: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help=f"Of the dry run; {DEFAULT_CHIP} if not set."),
+    ] = None,
     time_limit: Annotated[
         float, typer.Option(min=1.0, help="Seconds without an answer that end a step.")
     ] = TIME_LIMIT,

@@ -359,7 +359,7 @@ class _Events:
             home = self._homes.get(id(each), ())
             if home != place[: len(home)]:
                 raise PlanError(
-                    f"{call.operation.__name__} {call.place}: a tensor that a name takes from one "
+                    f"{call.name} {call.place}: a tensor that a name takes from one "
                     "iteration to another, or out of a loop; write it to a tensor declared before "
                     "the loop, as in total[:] = total + part"
                 )

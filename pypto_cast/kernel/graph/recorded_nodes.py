@@ -10,7 +10,7 @@ import inspect
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from ascend_kernels.schedule.parts import Scalars
 from ascend_kernels.schedule.planner.tiles.open_extents import of_result
@@ -34,6 +34,8 @@ from simulator.machine.tile_opcodes import NO_ROW, TILE_OPCODES
 from simulator.machine.tile_steps import SHIFTED
 from simulator.numbers.formats import FP32, INT64, Format, IntFormat
 from tiling.grid import Shape
+
+_OPEN_NUMBER: Final = "a number known only when the kernel runs is not planned"
 
 
 class RecordedNodes:
@@ -75,7 +77,6 @@ class RecordedNodes:
     def _value(self, call: Call, tensor: Tensor) -> int:
         if id(tensor) in self._values:
             return self._values[id(tensor)]
-        operation = call.operation.__name__
         buffer = tensor.writable()
         if buffer is not None and buffer.is_given:
             key: str | int = tensor.name
@@ -83,10 +84,10 @@ class RecordedNodes:
         else:
             key = self._slots.number(tensor)
             valid = self._slots.extents(key, tuple(map(int, tensor.shape)))
-            self._slots.read.setdefault(key, f"{operation} {call.place}")
+            self._slots.read.setdefault(key, f"{call.name} {call.place}")
         if key in self._written or key in self._outputs.values():
             name = tensor.name or "a tensor"
-            raise PlanError(f"{operation} {call.place}: {name} is read after it was written to")
+            raise PlanError(f"{call.name} {call.place}: {name} is read after it was written to")
         self._parameters[key] = self._new(call, tensor, valid)
         return self._parameters[key]
 
@@ -181,7 +182,7 @@ class RecordedNodes:
         scalar = row.implied_scalar
         for number in numbers:
             if not isinstance(number.value, (int, float)):
-                raise PlanError(f"{name} {call.place}: a number read from data is not planned")
+                raise PlanError(f"{name} {call.place}: {_OPEN_NUMBER}")
             scalar = float(number.value)
         rank = len(call.result.shape)
         inputs = [self._of_rank(call, self._value(call, each), rank) for each in tensors]
@@ -208,7 +209,7 @@ class RecordedNodes:
     def _full(self, call: Call, size: object, fill_value: Any, dtype: object, **_: object) -> None:
         value = fill_value.value if is_element(fill_value) else fill_value
         if not isinstance(value, (int, float)):
-            raise PlanError(f"full {call.place}: a number read from data is not planned")
+            raise PlanError(f"full {call.place}: {_OPEN_NUMBER}")
         self._add(call, "full", ROWS["full"].opcodes["S"], [], scalar=float(value))
 
     def _reshape(self, call: Call, input: Tensor, *_: object, **named: object) -> None:
@@ -222,7 +223,7 @@ class RecordedNodes:
 
     def _range(self, call: Call, *bounds: float) -> None:
         if not all(isinstance(each, (int, float)) for each in bounds):
-            raise PlanError(f"arange {call.place}: a number read from data is not planned")
+            raise PlanError(f"arange {call.place}: {_OPEN_NUMBER}")
         start, _, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
         opcode = ROWS["arange"].opcodes["S"]
         self._add(call, "arange", opcode, [], scalar=float(start), step=float(step), number=0)
@@ -368,7 +369,7 @@ class RecordedNodes:
             return
         value = src.value if is_element(src) else src
         if not isinstance(value, (int, float)):
-            raise PlanError(f"scatter {call.place}: a number read from data is not planned")
+            raise PlanError(f"scatter {call.place}: {_OPEN_NUMBER}")
         opcode = ROWS["scatter"].opcodes["TT"]
         self._add(call, "scatter", opcode, [input, index], axis=axis, scalar=float(value))
 

@@ -131,7 +131,7 @@ def _check_family(calls: Iterable[Call]) -> None:
 
 
 def _refuse_around(call: Call, later: Iterable[Call]) -> None:
-    """Refuse the operation that an assignment is a part of, which writes a tensor of its own.
+    """Refuse the operation without tile operations that an assignment is a part of.
 
     Raises:
         PlanError: names it.
@@ -139,8 +139,14 @@ def _refuse_around(call: Call, later: Iterable[Call]) -> None:
     for each in later:
         name = getattr(each.operation, "__name__", "")
         is_part = any(x is y for x in call.arguments[:1] for y in each.arguments)
-        if is_part and each.place == call.place and name in ROWS:
+        if is_part and each.place == call.place and name in ROWS and not _is_tiled(name):
             raise _unplanned(each, name) from None
+
+
+def _is_tiled(name: str) -> bool:
+    """An operation has tile opcodes here, so that it is not the reason for a refusal."""
+    opcodes = ROWS[name].opcodes.values()
+    return bool(opcodes) and all(each in TILE_OPCODES for each in opcodes)
 
 
 def _unplanned(call: Call, name: str) -> PlanError:
@@ -211,7 +217,7 @@ class _Reader(RecordedNodes):
         if name not in takes:
             raise _unplanned(call, name)
         if name not in _PLACED and not are_known((*call.arguments, *call.named.values())):
-            raise PlanError(f"{name} {call.place}: a number known only when the kernel runs")
+            raise PlanError(f"{call.name} {call.place}: a number known only when the kernel runs")
         takes[name](call, *call.arguments, **call.named)
         if name in ROWS:
             check_release(call, name)

@@ -274,11 +274,15 @@ class _Scales:
 def _checked_scales(name: str, x: object, lines: int, terms: int, is_turned: bool) -> _Scales:
     scales = check_tensor(f"scaled_mm: {name}", x, [DataType.DT_FP8E8M0])
     pairs = -(-terms // _PAIR_ELEMS)
-    wanted = [pairs, lines, 2] if is_turned else [lines, pairs, 2]
-    if list(map(int, scales.shape)) != wanted:
+    wanted, other = [lines, pairs, 2], [pairs, lines, 2]
+    if is_turned:
+        wanted, other = other, wanted
+    found = list(map(int, scales.shape))
+    if found != wanted:
+        hint = f"; {name}_trans exchanges the first two axes" if found == other else ""
         raise ShapeError(
             f"scaled_mm: {name} of {lines} lines along K = {terms} has shape {wanted}, not "
-            f"{list(map(int, scales.shape))}"
+            f"{found}{hint}"
         )
     return _Scales(tensor=scales, is_turned=is_turned)
 

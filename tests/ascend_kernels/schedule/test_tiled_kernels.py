@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from support.programs.upstream_dumps import DUMPS, NAMES, kernel_of, unpacked
 
@@ -272,6 +273,20 @@ def test_what_is_not_planned_is_refused_with_operation_and_line() -> None:
         pypto.set_vec_tile_shapes(64, 64)
         y[:] = pypto.where(pypto.isfinite(pypto.exp(x)), x, 1.0)
 
+    @pypto.frontend.jit
+    def put_back(x: Matrix, y: Matrix) -> None:
+        pypto.set_vec_tile_shapes(16, 64)
+        turned = pypto.tensor([64, 64], pypto.DT_FP32)
+        turned[0:32, :] = x[32:64, :]
+        turned[32:64, :] = x[0:32, :]
+        y[:] = turned
+
+    @pypto.frontend.jit
+    def unset(x: Matrix, y: Matrix) -> None:
+        pypto.set_vec_tile_shapes(16, 64)
+        total = pypto.tensor([64, 64], pypto.DT_FP32, "total")
+        y[:] = x * pypto.amax(total, -1, True)
+
     for kernel, message in (
         (finite, "ISFINITE at test_tiled_kernels.py:.* of FP32 is not planned: it needs a cast"),
         (in_place, "test_tiled_kernels.py:.* y is read and written in one run of operations"),
@@ -280,6 +295,8 @@ def test_what_is_not_planned_is_refused_with_operation_and_line() -> None:
         (rounded, "round at test_tiled_kernels.py:.* tile operations for it that are not planned"),
         (untiled, r"ADDS at test_tiled_kernels.py:.* tile shape \[\] for 2 dimensions"),
         (moved, "assignment at test_tiled_kernels.py:.* a copy of an argument is not planned"),
+        (put_back, "^assignment at .*: a tensor is read after it was written to"),
+        (unset, "^amax at .*: reads what no operation of the kernel wrote"),
         (crossing, "a part that crosses tiles is not planned"),
     ):
         with pytest.raises(PlanError, match=message):
@@ -316,6 +333,19 @@ def test_a_scatter_that_upstream_does_otherwise_is_refused() -> None:
         pypto.set_vec_tile_shapes(16, 64)
         return marked
 
+    def put_together(x: pypto.Tensor, at: pypto.Tensor) -> pypto.Tensor:
+        pypto.set_vec_tile_shapes(8, 64)
+        x = pypto.abs(x)
+        pypto.set_vec_tile_shapes(16, 64)
+        return pypto.scatter(x, 1, at, pypto.exp(x))
+
+    def marked_before(x: pypto.Tensor, at: pypto.Tensor) -> pypto.Tensor:
+        pypto.set_vec_tile_shapes(8, 64)
+        x = pypto.abs(x)
+        pypto.set_vec_tile_shapes(16, 64)
+        marked = pypto.scatter(x, 1, at, 2.0)
+        return pypto.scatter(marked, 1, at, 3.0) + marked
+
     def joined(x: pypto.Tensor, at: pypto.Tensor) -> pypto.Tensor:
         return pypto.scatter(x, 1, at, 2.0, reduce="add")
 
@@ -327,6 +357,8 @@ def test_a_scatter_that_upstream_does_otherwise_is_refused() -> None:
         (own_elements, 64, r"SCATTER \(.*\): upstream writes over .*, which it reads as another"),
         (own_indices, 64, r"SCATTER_ELEMENT \(.*\): upstream writes .*, which it reads as another"),
         (assembled, 64, r"SCATTER_ELEMENT \(.*\): upstream leaves its result in its first operand"),
+        (put_together, 64, r"SCATTER \(.*\): upstream writes .* another operation reads"),
+        (marked_before, 64, r"SCATTER_ELEMENT \(.*\): upstream writes .* another operation reads"),
         (joined, 64, "scatter at .*: reduce='add' is not planned"),
         (marked, 8, r"SCATTER_ELEMENT at .*: indices \[8, 16\] that leave elements of \[64, 64\]"),
     ):
@@ -334,6 +366,124 @@ def test_a_scatter_that_upstream_does_otherwise_is_refused() -> None:
         given.insert(1, pypto.tensor([rows, 16], pypto.DT_INT32))
         with pytest.raises(PlanError, match=message):
             scattering(kernel).schedule(*given)
+
+
+@pytest.mark.parametrize("fmt", ["FP32", "INT32", "INT8"])
+def test_the_copy_that_a_refused_scatter_is_told_of_is_planned(fmt: str) -> None:
+    dtype = pypto.DataType[f"DT_{fmt}"]
+    told, copied = {
+        "FP32": (r"x \* 1\.0", lambda x: x * 1.0),
+        "INT32": (r"x \* 1", lambda x: x * 1),
+        "INT8": (
+            "x cast to FP16 and back",
+            lambda x: pypto.cast(pypto.cast(x, pypto.DT_FP16), pypto.DT_INT8),
+        ),
+    }[fmt]
+
+    def scattering(copy: Callable[[pypto.Tensor], pypto.Tensor]) -> Kernel:
+        @pypto.frontend.jit
+        def scattered(
+            x: pypto.Tensor([16, 64], pypto.DT_FP16),
+            index: pypto.Tensor([16, 8], pypto.DT_INT32),
+            y: pypto.Tensor([16, 64], dtype),
+            z: pypto.Tensor([16, 64], dtype),
+        ) -> None:
+            pypto.set_vec_tile_shapes(16, 64)
+            given = pypto.cast(x, dtype)
+            y[:] = pypto.scatter(copy(given), 1, index, 2)
+            z[:] = given
+
+        return scattered
+
+    given = [
+        pypto.tensor(list(shape), of)
+        for shape, of in (
+            ((16, 64), pypto.DT_FP16),
+            ((16, 8), pypto.DT_INT32),
+            *[((16, 64), dtype)] * 2,
+        )
+    ]
+    with pytest.raises(PlanError, match=rf"a copy of its own, as {told}$"):
+        scattering(lambda x: x).schedule(*given)
+    (leaf,) = scattering(copied).schedule(*given).leaves
+    assert [each.opcode for each in leaf.operations].count("SCATTER_ELEMENT") == 1
+
+
+def test_a_scatter_into_an_argument_is_refused_for_what_it_writes() -> None:
+    @pypto.frontend.jit
+    def scattered(
+        x: Matrix, index: pypto.Tensor([pypto.DYNAMIC, pypto.DYNAMIC], pypto.DT_INT32)
+    ) -> None:
+        pypto.set_vec_tile_shapes(16, 64)
+        pypto.scatter_(x, 1, index, 2.0)
+
+    given = pypto.tensor([16, 64], pypto.DT_FP32), pypto.tensor([16, 8], pypto.DT_INT32)
+    with pytest.raises(PlanError, match=r"test_tiled_kernels.py:\d+.*: x is read and written in"):
+        scattered.schedule(*given)
+
+
+def test_a_scatter_lies_over_tiles_that_were_put_together() -> None:
+    """Of a number, as upstream's does; with a tensor upstream loses these tiles."""
+    rng = np.random.default_rng(34)
+    x, elements = rng.standard_normal((2, 32, 64), np.float32)
+    index = rng.integers(0, 64, (32, 16), np.int32)
+    y = np.zeros_like(x)
+
+    def scattering(mark: Callable[..., pypto.Tensor]) -> Kernel:
+        @pypto.frontend.jit
+        def scattered(
+            x: Matrix,
+            index: pypto.Tensor([pypto.DYNAMIC, pypto.DYNAMIC], pypto.DT_INT32),
+            elements: Matrix,
+            y: Matrix,
+        ) -> None:
+            pypto.set_vec_tile_shapes(8, 64)
+            given = pypto.abs(x)
+            pypto.set_vec_tile_shapes(16, 64)
+            y[:] = mark(given, index, elements) * 2.0
+
+        return scattered
+
+    schedule = scattering(
+        lambda x, at, _: pypto.scatter(pypto.scatter(x, 1, at, 9.0), 1, at, 5.0)
+    ).schedule(x, index, elements, y)
+    (leaf,) = schedule.leaves
+    for each in leaf.operations:
+        if each.opcode == "SCATTER_ELEMENT":
+            assert each.inputs[0].buffer == each.outputs[0].buffer
+    schedule.run(x, index, elements, y)
+    expected = np.abs(x)
+    np.put_along_axis(expected, index, np.float32(5), 1)
+    np.testing.assert_array_equal(y.view(np.uint32), (expected * 2).view(np.uint32))
+    for mark in (
+        lambda x, at, elements: pypto.scatter(x, 1, at, elements),
+        lambda x, at, elements: pypto.scatter(pypto.scatter(x, 1, at, 9.0), 1, at, elements),
+    ):
+        with pytest.raises(PlanError, match=r"^SCATTER \(.*without the elements .* as x \* 1\.0$"):
+            scattering(mark).schedule(x, index, elements, y)
+
+
+@pytest.mark.parametrize("tile", [(8, 32), (32, 64)])
+def test_a_view_given_back_and_read_under_another_tile_shape_is_simplified(
+    tile: tuple[int, int],
+) -> None:
+    @pypto.frontend.jit
+    def given_and_read(x: Matrix, y: Matrix) -> None:
+        pypto.set_vec_tile_shapes(*tile)
+        part = x[0:32, :]
+        pypto.set_vec_tile_shapes(32, 64)
+        y[0:32, :] = part
+        y[32:64, :] = part * 2.0
+
+    given = [pypto.tensor([rows, 64], pypto.DT_FP32) for rows in (32, 64)]
+    said = given_and_read.schedule(*given).simplified
+    if tile == (32, 64):
+        assert not said
+    else:
+        (text,) = said
+        assert re.match(
+            r"MULS at .*: reads what VIEW at .* gives to an output, under another", text
+        )
 
 
 def test_an_operation_replaces_all_its_parts_and_nothing_before() -> None:

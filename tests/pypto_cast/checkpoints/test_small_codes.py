@@ -362,6 +362,8 @@ def test_files_without_a_dtype_for_hif8(command: Command, tmp_path: Path) -> Non
         (("--quantize", "mxfp4", "--scale", "mse"), "mxfp4 has scales by absmax alone"),
         (("--to", "fp8e4m3", "--strategy", "tensor"), "changes nothing without --quantize"),
         (("--to", "fp4_e2m1x2"), "nothing in a checkpoint can be cast to DT_FP4_E2M1X2"),
+        (("--to", "fp4_e2m1x2"), "; --quantize mxfp4 makes codes of it"),
+        (("--to", "fp8"), "; DT_FP8 is a name without a format here; formats are of DT_FP8E4M3, "),
     ],
 )
 def test_settings_that_do_not_go_together(

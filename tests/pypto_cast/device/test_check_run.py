@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import math
 import os
 import secrets
 import subprocess
@@ -446,6 +447,26 @@ def test_a_dry_run_needs_no_device(command: Command, tmp_path: Path) -> None:
         json.loads(command("device-check", "--dry-run", "--exhaustive", "--json").out)["results"]
         == all_codes
     )
+
+
+def test_a_dry_run_is_of_the_chip_that_is_named(command: Command, tmp_path: Path) -> None:
+    words = ("device-check", "--dry-run", "--only", "cast")
+    planned = command(*words, "--chip", "Ascend950PR", "--json").json
+    steps = CheckPlan(parts=("cast",)).steps("Ascend950PR")
+    assert (planned["chip"], planned["steps"]) == ("Ascend950PR", len(steps))
+    assert len(steps) != len(CheckPlan(parts=("cast",)).steps(DEFAULT_CHIP.name))
+    assert "unknown chip 'A5'" in command(*words, "--chip", "A5").error
+    for given in ([], ["--resume", "--dry-run", "-o", tmp_path / "device.json"]):
+        error = command("device-check", *given, "--chip", "Ascend950PR").error
+        assert "--chip would change nothing" in error
+
+
+def test_steps_of_less_than_a_second_count() -> None:
+    plan = CheckPlan(parts=("cast",), random_codes=1000)
+    results = [step.results for step in plan.steps(DEFAULT_CHIP.name)]
+    assert max(results) < 10_000_000 < 20_000_000 < sum(results)
+    seconds = math.ceil(sum(results) / 10_000_000)
+    assert f"the host takes about {seconds} s for them" in plan.duration(DEFAULT_CHIP.name)
 
 
 def test_the_plan_of_a_file_is_gone_on_with() -> None:

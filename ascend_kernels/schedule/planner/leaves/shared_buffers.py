@@ -7,7 +7,7 @@ merge_src_dst_buffer.cpp (pass 29), schedule_ooo/add_alloc.cpp (pass 30).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 from typing import Final
 
@@ -15,9 +15,11 @@ from ascend_kernels.schedule.parts import TileOperand, TileOperation
 from ascend_kernels.schedule.planner.leaves.leaf_graph import LeafGraph
 from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError
 from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
+from simulator.numbers.formats import FloatFormat, Format
 
 _TABLE_SIZES: Final = (13, 29, 59, 127, 257, 541, 1109, 2357, 5087, 10273)
 """The sizes through which a hash table of libstdc++ grows."""
+_OVER_FIRST: Final = "SCATTER_ELEMENT"
 
 
 def with_shared_buffers(graph: LeafGraph) -> LeafGraph:
@@ -27,23 +29,25 @@ def with_shared_buffers(graph: LeafGraph) -> LeafGraph:
     (merge_src_dst_buffer.cpp:223 to 287). A tensor that is assembled into its own buffer keeps it.
     A reshaped one is in that of its operand from the start, so it counts as one with two readers.
 
-    A scatter is in that of its first input, whoever reads it (:224).
+    A scatter of a number is in that of its first input, whoever reads it (:224). What assembles
+    this input is done before, and takes none of its elements.
 
     Raises:
         ValueError: an opcode has no row, so nothing is known of it.
         PlanError: another operation reads the tensor that a scatter writes over, or the scatter
-            does as its indices or elements; or its result is assembled in UB.
+            does as its indices or elements; or its result is assembled in UB, or, if it is not of
+            a number, its first input.
     """
     graph = _with_reshapes_in_place(graph)
     sizes: dict[int, int] = {}
     readers: dict[int, set[int]] = {}
-    assembled: set[int] = set()
+    assembled: dict[int, set[int]] = {}
     for index, operation in enumerate(graph.operations):
         for each in operation.inputs:
             if each.buffer is not None:
                 readers.setdefault(each.buffer, set()).add(index)
                 if operation.opcode == "ASSEMBLE" and operation.outputs[0].buffer == each.buffer:
-                    assembled.add(each.buffer)
+                    assembled.setdefault(each.buffer, set()).add(index)
     for buffer, size_bytes in graph.buffer_bytes.items():
         sizes[buffer] = size_bytes if buffer in readers else 0
     merged: dict[int, int] = {}
@@ -51,8 +55,9 @@ def with_shared_buffers(graph: LeafGraph) -> LeafGraph:
     for operation in graph.operations:
         inputs = tuple(_in_buffer(each, merged) for each in operation.inputs)
         result = operation.outputs[0]
-        if _scatters(operation):
-            _check_is_read_once(operation, inputs, readers)
+        given = operation.inputs[0].buffer if _scatters(operation) else None
+        if given is not None:
+            _check_is_read_once(operation, inputs, readers[given] - assembled.get(given, set()))
         if _row_allows(operation) and result.buffer is not None and result.buffer not in merged:
             own = result.buffer
             for each in inputs:
@@ -62,7 +67,7 @@ def with_shared_buffers(graph: LeafGraph) -> LeafGraph:
                     or sizes[each.buffer] != sizes[own]
                     or each.format.dtype.itemsize != result.format.dtype.itemsize
                     or own in assembled
-                    or len(readers.get(each.buffer, ())) > 1
+                    or (len(readers.get(each.buffer, ())) > 1 and operation.opcode != _OVER_FIRST)
                 ):
                     continue
                 merged[own] = each.buffer
@@ -70,10 +75,14 @@ def with_shared_buffers(graph: LeafGraph) -> LeafGraph:
                     readers[each.buffer] = readers[own]
                 break
         outputs = tuple(_in_buffer(each, merged) for each in operation.outputs)
-        if _scatters(operation) and outputs[0].buffer != inputs[0].buffer:
+        if given is not None and outputs[0].buffer != inputs[0].buffer:
             raise PlanError(
                 f"{operation.opcode}{operation.at}: upstream leaves its result in its first "
                 "operand, not where tiles are put together; take its tile shape for what reads it"
+                if result.buffer in assembled
+                else f"{operation.opcode}{operation.at}: upstream gives its result a place of its "
+                "own, without the elements of its first operand, which tiles are put together in; "
+                f"scatter into a copy of it, as {_copy_of(inputs[0].format)}"
             )
         if (inputs, outputs) != (operation.inputs, operation.outputs):
             operation = replace(operation, inputs=inputs, outputs=outputs)
@@ -177,22 +186,27 @@ def _scatters(operation: TileOperation) -> bool:
 
 
 def _check_is_read_once(
-    scatter: TileOperation, inputs: Sequence[TileOperand], readers: Mapping[int, Set[int]]
+    scatter: TileOperation, inputs: Sequence[TileOperand], readers: Set[int]
 ) -> None:
     """Refuse a scatter that writes over elements which are still to be read."""
     first, *others = (each.buffer for each in inputs)
-    if first is None:
-        return
     if first in others:
         reader = "it reads as another operand too, element by element"
-    elif len(readers.get(first, ())) > 1:
+    elif len(readers) > 1:
         reader = "another operation reads too"
     else:
         return
     raise PlanError(
         f"{scatter.opcode}{scatter.at}: upstream writes over its first operand, which {reader}; "
-        "scatter into a copy of its own, as x * 1.0"
+        f"scatter into a copy of its own, as {_copy_of(inputs[0].format)}"
     )
+
+
+def _copy_of(fmt: Format) -> str:
+    """An expression of x that gives its elements in a buffer of their own."""
+    if isinstance(fmt, FloatFormat):
+        return "x * 1.0"
+    return "x * 1" if fmt.bits > 8 else "x cast to FP16 and back"
 
 
 def _row_allows(operation: TileOperation) -> bool:

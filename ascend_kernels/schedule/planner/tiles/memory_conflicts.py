@@ -66,7 +66,11 @@ def copy_given_back(graph: TileGraph) -> TileGraph:
 
 
 def unordered_copies(graph: TileGraph) -> Iterator[str]:
-    """The copies of a graph, if there are several: the plan may have them in another order."""
+    """The copies of a graph that the plan may have in another order.
+
+    Several; and one of a view that another operation reads under another tile shape, whose leaf
+    comes before that operation's in the wheel's dumps of two kernels, and behind it here.
+    """
     made = producers(graph.nodes)
     found = [last for node in graph.nodes if (last := _given_back(graph, made, node))]
     if len(found) > 1:
@@ -75,6 +79,13 @@ def unordered_copies(graph: TileGraph) -> Iterator[str]:
             f"{places}: copies of arguments in the order of the operations; upstream takes that of "
             "addresses of its own"
         )
+    for last in found:
+        for node in graph.nodes:
+            if last.outputs[0] in node.inputs and node.tile_shape not in ((), last.tile_shape):
+                yield (
+                    f"{node.place}: reads what {last.place} gives to an output, under another tile "
+                    "shape; the tasks of the two may be in another order"
+                )
 
 
 def _given_back(graph: TileGraph, made: Mapping[int, Sequence[Node]], node: Node) -> Node | None:
