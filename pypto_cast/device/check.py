@@ -39,10 +39,11 @@ from pypto_cast.device.core_state_check import (
     INT_SUM_FACTS,
     control_facts,
 )
-from pypto_cast.device.cycles_check import CYCLES_IN, assumed_cycles
+from pypto_cast.device.cycles_check import CYCLE_FACTS, CYCLES_IN, assumed_cycles
 from pypto_cast.device.facts import Agreement, DeviceFact, Part, Tally
 from pypto_cast.device.repetition import Layout, Places, observe
 from pypto_cast.device.sort_check import ARG_FACTS, SORT_FACTS
+from pypto_cast.device.unasked import UNTIMED, unasked_of
 from simulator.machine.execute import execute
 from simulator.numbers import float_environment
 from simulator.numbers.convert import values_of
@@ -66,15 +67,36 @@ def _assumed(family: str) -> dict[str, str]:
 
 @functools.cache
 def facts_in(family: str) -> Mapping[Part, Mapping[str, str]]:
-    """Every fact that a part is about on chips of a family, and its assumed value."""
+    """Every fact that a part is about on chips of a family, and its assumed value.
+
+    Those that no case asks for are there too: `reasons_in` has their reasons.
+    """
+    unasked = {each.name: each.assumed for each in unasked_of(family).values()}
+    cycles = {name: assumed_cycles(name) for name in CYCLES_IN[family]}
+    if family in UNTIMED:
+        cycles = dict.fromkeys(CYCLE_FACTS, f"nothing: no figure of the {family} is known")
     arithmetic = {name: assumed_arithmetic(name) for name in ARITHMETIC_FACTS}
     return MappingProxyType(
         {
-            "cast": {**_assumed(family), **control_facts(family), COPY_TAIL: COPY_TAIL_ASSUMED},
+            "cast": {
+                **_assumed(family),
+                **control_facts(family),
+                COPY_TAIL: COPY_TAIL_ASSUMED,
+                **unasked,
+            },
             "arithmetic": {**arithmetic, **SORT_FACTS, **ARG_FACTS, **INT_SUM_FACTS[family]},
-            "cycles": {name: assumed_cycles(name) for name in CYCLES_IN[family]},
+            "cycles": cycles,
         }
     )
+
+
+@functools.cache
+def reasons_in(family: str) -> Mapping[str, str]:
+    """The facts about chips of a family that no case asks for, and the reason of each."""
+    found = {each.name: each.why for each in unasked_of(family).values()}
+    if family in UNTIMED:
+        found |= dict.fromkeys(CYCLE_FACTS, UNTIMED[family])
+    return MappingProxyType(found)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -137,9 +159,18 @@ def check_casts(
 def assumed_facts(
     part: Part, why: str = "not measured", family: str = A2_A3
 ) -> tuple[DeviceFact, ...]:
-    """The facts of a part as they are assumed, and why they are not measured."""
+    """The facts of a part as they are assumed, and why they are not measured.
+
+    Those that no case asks for have a reason of their own.
+    """
+    reasons = reasons_in(family)
     return tuple(
-        DeviceFact(name=name, assumed=assumed, measured=why, verdict=Agreement.NOT_MEASURED)
+        DeviceFact(
+            name=name,
+            assumed=assumed,
+            measured=reasons.get(name, why),
+            verdict=Agreement.NOT_MEASURED,
+        )
         for name, assumed in facts_in(family)[part].items()
     )
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from pypto_cast.device.check import assumed_facts
+from pypto_cast.device.check import assumed_facts, reasons_in
 from pypto_cast.device.check_steps import CheckPlan, CheckStep
 from pypto_cast.device.facts import (
     PARTS,
@@ -21,6 +21,8 @@ from pypto_cast.device.facts import (
     DeviceFact,
     DeviceFacts,
 )
+from pypto_cast.report.text_format import printable
+from tiling.chips import CHIPS
 
 _MOST_FAILURES: Final = 3
 """Of a device, one after another; then it is taken to be gone."""
@@ -101,6 +103,8 @@ class DeviceCheck:
             total, failures = sum(step.results for step in steps), 0
             assert self.run is not None
             so_far = sum(step.results for step in steps if step.name in self.run.done)
+            if not steps:  # such as the cycles of a 950: the file says why
+                self.keep(self.known())
             for step in steps:
                 if step.name in self.run.done:
                     continue
@@ -175,7 +179,7 @@ class DeviceCheck:
         for part in self.plan.parts:
             for assumed in assumed_facts(part, family=self.device.family):
                 fact = self.facts.get(assumed.name, assumed)
-                if not fact.tested:
+                if not fact.tested and fact.name not in reasons_in(self.device.family):
                     text = (
                         f"not measured: {why[fact.name]}"
                         if fact.name in why
@@ -183,6 +187,62 @@ class DeviceCheck:
                     )
                     fact = dataclasses.replace(fact, measured=text)
                 yield dataclasses.replace(fact, left=left[fact.name])
+
+
+def check_resumable(earlier: DeviceFacts, plan: CheckPlan, version: str) -> None:
+    """Refuse to go on with a file whose steps or facts are not those of this package.
+
+    Args:
+        earlier: the content of the file.
+        plan: the plan where the command line says nothing else.
+        version: of this package.
+
+    Raises:
+        ValueError: the file is of another chip, package or plan, or does not fit together; the text
+            says in what.
+    """
+    run, device = earlier.run, earlier.device
+    assert run is not None
+    wrong: list[str] = []
+    if device.pypto_cast != version:
+        wrong.append(f"it is of pypto_cast {device.pypto_cast}, this is {version}")
+    elif device.chip not in CHIPS:
+        wrong.append(f"there are no kernels for {device.chip}, only for {', '.join(CHIPS)}")
+    else:
+        wrong += _strange(earlier, run, plan_of(run, plan), plan.random_codes)
+    if wrong:
+        raise ValueError(
+            f"the check cannot go on: {printable(wrong[0])}; begin it anew with --force"
+        )
+
+
+def _strange(
+    earlier: DeviceFacts, run: CheckRun, plan: CheckPlan, random_codes: int
+) -> Iterator[str]:
+    """The ways in which a file is none of a check by a plan."""
+    chip, family = earlier.device.chip, earlier.device.family
+    steps = {step.name: step for step in plan.steps(chip)}
+    if not run.parts or run.parts != list(plan.parts) or run.random_codes != random_codes:
+        yield f"it is of parts {run.parts} with {run.random_codes} random codes"
+    if run.steps != len(steps):
+        yield f"it has {run.steps} steps, and this package has {len(steps)}"
+    if unknown := {*run.done, *run.failed} - set(steps):
+        yield f"it has steps that this package has not, such as {min(unknown)!r}"
+        return
+    left = Counter(
+        name for step in steps.values() if step.name not in run.done for name in step.facts
+    )
+    asked = {name for step in run.done for name in steps[step].facts}
+    known = {fact.name: fact for part in plan.parts for fact in assumed_facts(part, family=family)}
+    found = {fact.name: fact for fact in earlier.facts}
+    if known.keys() != found.keys():
+        yield f"its facts are not those of the check: {min(known.keys() ^ found.keys())!r}"
+        return
+    for name, fact in found.items():
+        if fact.assumed != known[name].assumed:
+            yield f"its fact {name!r} has another assumption, {fact.assumed!r}"
+        if fact.left != left[name] or (fact.tested and name not in asked):
+            yield f"its fact {name!r} does not fit its steps"
 
 
 def plan_of(run: CheckRun, plan: CheckPlan) -> CheckPlan:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ from pypto_cast.device.cases import (
     satmode_cases,
     shape_cases,
 )
-from pypto_cast.device.check import check_casts
+from pypto_cast.device.check import check_casts, facts_in, reasons_in
 from pypto_cast.device.core_state_check import (
     COPY_TAIL,
     INT_SUM_FACTS,
@@ -136,20 +137,50 @@ class CheckPlan:
                     ),
                     rows=rows,
                 ),
+                Table(
+                    key="unasked",
+                    caption="Facts that are not measured",
+                    columns=(
+                        Column(key="why", heading="why"),
+                        Column(key="facts", heading="not measured"),
+                    ),
+                    rows=list(self._unasked(chip).items()),
+                ),
             ),
-            notes=(self.duration(chip, done),),
+            notes=tuple(self._notes(chip, done)),
         )
+
+    def _notes(self, chip: str, done: Collection[str]) -> Iterator[str]:
+        """The duration, and that of all codes."""
+        yield self.duration(chip, done)
+        if not (self.exhaustive or done) and set(self.parts) != {"cycles"}:
+            every = dataclasses.replace(self, exhaustive=True).duration(chip)
+            yield f"with --exhaustive {every}"
+
+    def _unasked(self, chip: str) -> dict[str, str]:
+        """The facts that no step asks for, by their reason."""
+        family = CHIPS[chip].isa
+        names: dict[str, list[str]] = {}
+        for part in self.parts:
+            for name in facts_in(family)[part]:
+                if reason := reasons_in(family).get(name):
+                    names.setdefault(reason, []).append(name)
+        return {reason: "; ".join(same) for reason, same in names.items()}
 
     def _left(self, chip: str, done: Collection[str]) -> list[CheckStep]:
         return [step for step in self.steps(chip) if step.name not in done]
+
+    def host_time(self, chip: str, done: Collection[str] = ()) -> str:
+        """The time of the host alone, such as "8 h 1 min"; arguments as of `report`."""
+        return _duration(self._left(chip, done))
 
     def duration(self, chip: str, done: Collection[str] = ()) -> str:
         """The least duration of the check, in words; arguments as of `report`."""
         steps = self._left(chip, done)
         results = sum(step.results for step in steps)
         return (
-            f"{results:,} results to compare: the host takes about {_duration(steps)} for them, "
-            "measured with a stand-in on one core; the device's share is not known"
+            f"{results:,} results to compare: the host takes about {self.host_time(chip, done)} "
+            "for them, measured with a stand-in on one core; the device's share is not known"
         )
 
     def _casts(self, chip: Chip) -> Iterator[CheckStep]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from ascend_kernels.matrix import Resolution
 from pypto_cast.call_sites import warn_caller
 from pypto_cast.device.behaviour import (
     BEHAVIOURS,
@@ -22,6 +23,7 @@ from pypto_cast.device.behaviour import (
 )
 from pypto_cast.device.cases import NIBBLE_FACTS, SATMODE, SATMODE_FACTS, SHAPE_FACTS
 from pypto_cast.device.facts import Agreement, DeviceFact, DeviceFacts, facts_of
+from pypto_cast.device.unasked import unasked_for
 from simulator.arithmetic import OPERATIONS
 from simulator.arithmetic.trust import (
     ASSUME_GRADUAL_CASTS,
@@ -136,12 +138,22 @@ class DeviceModel:
         return model_from, (self.facts,)
 
     def __str__(self) -> str:
-        return self.facts.standing(result_facts(self.facts.device.family))
+        family = self.facts.device.family
+        return self.facts.standing((*result_facts(family), *unasked_for(family, None)))
 
-    @property
-    def cast_standing(self) -> str:
-        """The standing of a result of casts alone."""
-        return self.facts.standing(cast_result_facts(self.facts.device.family))
+    def standing(self, casts: Iterable[Resolution], *, is_computed: bool = False) -> str:
+        """The standing of a result.
+
+        A round mode that no case asks a device for is one of the facts that it rests on.
+
+        Args:
+            casts: those that made it.
+            is_computed: arithmetic made it too.
+        """
+        family = self.facts.device.family
+        unasked = (name for each in casts for name in unasked_for(family, each))
+        names = result_facts(family) if is_computed else cast_result_facts(family)
+        return self.facts.standing((*names, *dict.fromkeys(unasked)))
 
     def chip_for(self, asked: str | None) -> str:
         """The chip to plan for: the measured one.

@@ -9,9 +9,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import multiprocessing
+import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from typing import Any, Final, ParamSpec, TypeVar
 
 from ascend_kernels.build import BuildError
@@ -117,6 +119,20 @@ class DeviceProcess:
 def _serve(pipe: Connection, start: Callable[[], CheckedDevice], plan: CheckPlan) -> None:
     """Open a device, and measure the steps that are named until the other end is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever waits for this process ends it
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    with contextlib.suppress(BrokenPipeError):  # nobody waits any more
+        _answer_all(pipe, start, plan)
+
+
+def _end_with_parent() -> None:
+    """End this process where its parent was killed: a launch that hangs would keep the device."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    wait([parent.sentinel])
+    os._exit(1)
+
+
+def _answer_all(pipe: Connection, start: Callable[[], CheckedDevice], plan: CheckPlan) -> None:
     try:
         device = start()
     except Exception as error:

@@ -204,10 +204,11 @@ class Kernel:
         for output in outputs:
             steps.remember_array(output.values, output.values, ran.held(output.name).patches)
         facts = current().facts
+        casts = (record.program.resolution for record in ran.records)
         return Certainty(
             outputs=outputs,
             kernel=ran.kernel,
-            standing="" if facts is None else str(facts),
+            standing="" if facts is None else facts.standing(casts, is_computed=True),
             release=str(current().followed_release),
             other_release=other,
         )

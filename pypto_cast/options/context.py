@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, get_args
 
 import numpy as np
 
-from ascend_kernels.matrix import READ_OTHERWISE, CastControls
+from ascend_kernels.matrix import READ_OTHERWISE, CastControls, Resolution
 from ascend_kernels.npu import RunMode
 from pypto_cast.call_sites import warn_caller
 from pypto_cast.dtypes.data_types import SaturationMode
@@ -78,9 +78,8 @@ class MeasuredDevice(Protocol):
     def cost_set(self) -> CostParameters | None:
         """The default set with the figures that were measured; None: none was."""
 
-    @property
-    def cast_standing(self) -> str:
-        """The standing of a result of casts alone; `str` gives that of any result."""
+    def standing(self, casts: Iterable[Resolution], *, is_computed: bool = False) -> str:
+        """The standing of a result of casts, or computed with them; `str` gives that of any."""
 
     def chip_for(self, asked: str | None) -> str:
         """The chip to plan for, the measured one; ValueError if another one is asked for."""

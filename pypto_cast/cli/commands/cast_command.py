@@ -105,6 +105,8 @@ def _report(
     else:
         title = ", ".join([title, *done.plan.modes])
         plan = done.plan.fact(is_tile_chosen=is_tile_chosen)
+    casts = () if done.plan is None else (done.plan.resolution,)
+    standing = None if facts is None else facts.standing(casts)
     dtype = done.result.numpy().dtype
     # .npy has no name for a dtype that numpy lacks.
     is_named = as_saved(done.result.numpy()).dtype == dtype
@@ -117,7 +119,7 @@ def _report(
             *plain(src=src.name, dst=dst.name, satmode=satmode.name, shape=tensor.shape),
             plan,
             *done.report.facts(),
-            Fact(key="standing", value=facts and facts.cast_standing, label="standing"),
+            Fact(key="standing", value=standing, label="standing"),
         ),
         notes=tuple(line + back for line in written([output])),
     )

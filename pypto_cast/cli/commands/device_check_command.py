@@ -11,15 +11,16 @@ from typing import Annotated, Final
 import typer
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+import pypto_cast
 from pypto_cast.cli.app import Force, Json, refuse_unread
-from pypto_cast.device.check_run import DeviceCheck, OpenDevice, plan_of
+from pypto_cast.device.check_run import DeviceCheck, OpenDevice, check_resumable, plan_of
 from pypto_cast.device.check_steps import CheckPlan
 from pypto_cast.device.device_process import TIME_LIMIT, DeviceProcess
 from pypto_cast.device.facts import PARTS, DeviceFacts, facts_report, read_facts
 from pypto_cast.device.on_npu import CheckedDevice, npu_device
 from pypto_cast.report import terminal
-from pypto_cast.tensors.array_files import check_free, new_file
-from tiling.chips import DEFAULT_CHIP, chip_named
+from pypto_cast.tensors.array_files import check_free, new_file, new_output
+from tiling.chips import CHIPS, DEFAULT_CHIP, chip_named
 
 _DIFFERENT: Final = 1
 START: Callable[[], CheckedDevice] = npu_device
@@ -72,7 +73,7 @@ def run_device_check(
     parts = PARTS if only is None else (only.value,)
     plan = dataclasses.replace(PLAN, parts=parts, exhaustive=exhaustive)
     if not dry_run:
-        refuse_unread(context, ("chip",), "without --dry-run: the device has a chip")
+        refuse_unread(context, ("chip",), "without --dry-run: the device says which one it is")
     earlier = _earlier(context, output) if resume else None
     planned, done = chip_named(chip or DEFAULT_CHIP.name).name, list[str]()
     if earlier is not None and earlier.run is not None:
@@ -83,8 +84,13 @@ def run_device_check(
     if dry_run:
         terminal.show(plan.report(planned, output, done), as_json=as_json)
         return
+    if output is not None:
+        with new_output(output, force=True):
+            pass  # nothing is written: a read-only folder is found before the device is opened
     if plan.exhaustive:
-        terminal.note(plan.duration(planned, done))
+        chips = {each.isa: each.name for each in CHIPS.values()}  # the device's is not known yet
+        for name in chips.values() if earlier is None else (planned,):
+            terminal.note(f"{CHIPS[name].isa}: {plan.duration(name, done)}")
     found = _measured(plan, earlier, output, time_limit)
     report = facts_report(found.facts, found.device, [output], found.run)
     terminal.show(report, as_json=as_json)
@@ -97,11 +103,15 @@ def _earlier(context: typer.Context, output: Path | None) -> DeviceFacts:
     if output is None:
         raise ValueError("--resume goes with --output, the file of the check that ended early")
     refuse_unread(
-        context, ("exhaustive", "only", "force", "chip"), "of --resume, which goes on as begun"
+        context, ("exhaustive", "only", "chip", "force"), "of --resume, which goes on as begun"
     )
     found = read_facts(output)
     if found.run is None:
         raise ValueError(f"{output} does not say how far its check is: run it anew with --force")
+    try:
+        check_resumable(found, PLAN, pypto_cast.__version__)
+    except ValueError as error:
+        raise ValueError(f"{output}: {error}") from None
     return found
 
 
@@ -134,4 +144,10 @@ def _measured(
         )
         if earlier is not None:
             check.resume(earlier)
-        return check.measure()
+        try:
+            return check.measure()
+        except (KeyboardInterrupt, OSError):
+            if output is not None and output.exists() and check.run is not None:
+                kept = read_facts(output)
+                terminal.note(f"{output}: {kept.run}; --resume goes on")
+            raise

@@ -8,9 +8,13 @@ import json
 import math
 import os
 import secrets
+import subprocess
+import sys
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -24,15 +28,24 @@ from support.devices.checked_devices import (
 )
 from support.devices.killed_checks import At, resumed, run_killed, whole_run
 from support.environment.command import Command, command
+from support.environment.sources import ROOT
 
 from ascend_kernels import npu
 from ascend_kernels.build import BuildError
 from pypto_cast.cli.commands import device_check_command
-from pypto_cast.device.check_run import DeviceGoneError, plan_of
-from pypto_cast.device.check_steps import CheckPlan
+from pypto_cast.device.check_run import DeviceGoneError, check_resumable, plan_of
+from pypto_cast.device.check_steps import CheckPlan, CheckStep
 from pypto_cast.device.device_process import DeviceProcess
-from pypto_cast.device.facts import Agreement, CheckRun, DeviceFacts, read_facts
+from pypto_cast.device.facts import (
+    Agreement,
+    CheckRun,
+    DeviceFact,
+    DeviceFacts,
+    facts_of,
+    read_facts,
+)
 from pypto_cast.device.on_npu import CheckedDevice
+from pypto_cast.tensors import array_files
 from tiling.chips import DEFAULT_CHIP
 
 __all__ = ["command"]
@@ -223,6 +236,35 @@ def test_a_device_that_hangs_is_ended() -> None:
     device.close()
 
 
+_CHECK_OF_A_HELD_DEVICE = """
+from support.devices.checked_devices import SmallPlan, held
+from pypto_cast.device.device_process import DeviceProcess
+
+if __name__ == "__main__":
+    plan = SmallPlan(names=("control register",))
+    DeviceProcess(held, plan).measure(plan.steps("Ascend910B3")[0])
+"""
+
+
+@pytest.mark.slow
+def test_the_process_of_a_device_that_hangs_ends_with_a_killed_check(tmp_path: Path) -> None:
+    script, told = tmp_path / "check.py", tmp_path / "number"
+    script.write_text(_CHECK_OF_A_HELD_DEVICE, encoding="utf-8")
+    found = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "tests")))}
+    with subprocess.Popen(
+        [sys.executable, str(script)],
+        env={**found, "DEVICE_PROCESS": str(told)},
+        stderr=subprocess.PIPE,
+    ) as check:
+        while not told.exists():
+            assert check.poll() is None
+            time.sleep(0.05)
+        check.kill()
+        check.wait()
+        assert check.stderr is not None
+        check.stderr.read()  # ends when no process has it open any more, or not at all
+
+
 @pytest.mark.slow
 def test_a_device_that_cannot_be_opened_says_why() -> None:
     with pytest.raises(npu.NpuError, match="torch_npu is not installed"):
@@ -267,6 +309,125 @@ def test_the_command_goes_on(
         assert text in command("device-check", *words).error
     write(output)(dataclasses.replace(found, run=None))
     assert "does not say how far" in command("device-check", "-o", output, "--resume").error
+
+
+STRANGE: list[tuple[str, Callable[[dict[str, Any]], object], str]] = [
+    ("chip", lambda x: x["device"].update(chip="Ascend310"), "no kernels for Ascend310"),
+    ("family", lambda x: x["device"].update(chip="Ascend950PR"), "has 10 steps, and this"),
+    ("package", lambda x: x["device"].update(pypto_cast="0.1"), "is of pypto_cast 0.1, this"),
+    ("steps", lambda x: x["run"].update(steps=11), "has 11 steps, and this package has 10"),
+    ("step", lambda x: x["run"].update(done=["codes of none"]), "such as 'codes of none'"),
+    ("failed", lambda x: x["run"].update(failed={"codes of none": ""}), "such as 'codes of none'"),
+    ("no parts", lambda x: x["run"].update(parts=[]), r"is of parts \[\] with 100 random"),
+    ("parts", lambda x: x["run"].update(parts=["cast"] * 2), r"is of parts \['cast', 'cast'\]"),
+    ("codes", lambda x: x["run"].update(random_codes=10**30), "with 10+ random codes"),
+    ("more done", lambda x: x["run"].update(done=list(FEW_STEPS)), "does not fit its steps"),
+    ("less done", lambda x: x["run"].update(done=[]), "does not fit its steps"),
+    ("left", lambda x: x["facts"][0].update(left=7), "'NaN to integers' does not fit its steps"),
+    (
+        "name",
+        lambda x: x["facts"][0].update(name="a fact"),
+        "facts are not those of the check: 'NaN to",
+    ),
+    ("facts", lambda x: x["facts"].pop(), "its facts are not those of the check"),
+    ("assumed", lambda x: x["facts"][0].update(assumed="1"), "has another assumption, '1'"),
+]
+
+
+@pytest.fixture(scope="module")
+def begun() -> bytes:
+    """The file of a check of which two steps are measured."""
+    kept: list[bytes] = []
+    check = check_of(Path("unused"), keep=lambda facts: kept.append(facts.to_json()))
+    check.measure()
+    return kept[1]
+
+
+@pytest.mark.parametrize(("change", "text"), [x[1:] for x in STRANGE], ids=[x[0] for x in STRANGE])
+def test_a_file_that_is_none_of_this_check_is_not_gone_on_with(
+    change: Callable[[dict[str, Any]], object], text: str, begun: bytes
+) -> None:
+    document = json.loads(begun)
+    version = document["device"]["pypto_cast"]
+    check_resumable(facts_of(Path("a"), begun), SmallPlan(), version)
+    change(document)
+    strange = facts_of(Path("a"), json.dumps(document).encode())
+    with pytest.raises(ValueError, match=rf"cannot go on: .*{text}.*; begin it anew with --force"):
+        check_resumable(strange, SmallPlan(), version)
+
+
+def test_a_strange_file_is_named_and_left_as_it_is(
+    begun: bytes, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start() -> CheckedDevice:
+        raise AssertionError
+
+    monkeypatch.setattr(device_check_command, "OPEN", LocalDevice)
+    monkeypatch.setattr(device_check_command, "PLAN", SmallPlan())
+    monkeypatch.setattr(device_check_command, "START", start)
+    output = tmp_path / "device.json"
+    other = begun.replace(b"Ascend910B3", b"Ascend310")
+    for content, text in (
+        (other, f"{output}: the check cannot go on: there are no kernels for Ascend310"),
+        (begun[: len(begun) // 2], f"{output} is no whole facts file"),
+        (b"[1, 2]", f"{output} is no facts file"),
+        (b"", f"{output} is no whole facts file"),
+        (b"[" * 100_000, f"{output} is no whole facts file"),
+    ):
+        output.write_bytes(content)
+        for words in ([], ["--dry-run"]):
+            ran = command("device-check", "-o", output, "--resume", *words)
+            assert ran.code == 2
+            assert text in ran.error
+            assert output.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [(KeyboardInterrupt(), "interrupted"), (OSError(28, "No space left on device"), "No space")],
+)
+def test_an_end_before_time_says_what_the_file_holds(
+    error: BaseException,
+    text: str,
+    command: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Ending(LocalDevice):
+        def measure(self, step: CheckStep) -> tuple[DeviceFact, ...]:
+            if step.name == FEW_STEPS[2]:
+                raise error
+            return super().measure(step)
+
+    monkeypatch.setattr(device_check_command, "OPEN", Ending)
+    monkeypatch.setattr(device_check_command, "PLAN", SmallPlan())
+    monkeypatch.setattr(device_check_command, "START", stand_in)
+    output = tmp_path / "device.json"
+    ran = command("device-check", "-o", output)
+    assert ran.code == 2
+    said = " ".join(ran.err.split())
+    assert f"{output}: 2 of 10 steps are measured; --resume goes on" in said
+    assert text in said
+    monkeypatch.setattr(device_check_command, "OPEN", LocalDevice)
+    assert command("device-check", "-o", output, "--resume").code == 0
+    assert command("facts", output).code == 0
+
+
+def test_a_folder_that_cannot_be_written_to_is_found_before_the_device(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[object] = []
+    monkeypatch.setattr(device_check_command, "OPEN", lambda *_: opened.append(None))
+    monkeypatch.setattr(array_files, "unfinished", read_only)
+    ran = command("device-check", "-o", tmp_path / "device.json")
+    assert (ran.code, opened) == (2, [])
+    assert "Read-only file system" in ran.error
+    assert command("device-check", "--dry-run", "-o", tmp_path / "device.json").code == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def read_only(*_: object, **__: object) -> NoReturn:
+    raise OSError(30, "Read-only file system")
 
 
 def test_a_dry_run_needs_no_device(command: Command, tmp_path: Path) -> None:

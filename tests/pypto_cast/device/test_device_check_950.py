@@ -6,22 +6,28 @@ import dataclasses
 import functools
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
+from support.devices.checked_devices import SmallPlan, check_of, stand_in
 from support.devices.checks_on_twin import run_on_twin
 from support.devices.mock_devices_950 import CHIP_950, cases_950
 from support.devices.planted_devices import DESCRIPTION
 from support.devices.planted_instructions import StandIn, clamped
+from support.environment.command import Command, command
 from support.programs.twin_programs import needs_twin
 
+import pypto_cast as pypto
 from ascend_kernels import build, npu, twin
 from ascend_kernels.checks.check_program import CHECK_KERNELS
+from ascend_kernels.matrix import rules_of
 from ascend_kernels.npu import Npu, RunMode
 from pypto_cast.cast import npu as cast_npu
+from pypto_cast.cast.cast_run import run
 from pypto_cast.device import on_npu
 from pypto_cast.device.behaviour import casts_of
-from pypto_cast.device.cases import SATMODE, cast_cases
-from pypto_cast.device.check import check_casts, facts_in
+from pypto_cast.device.cases import ROUTES, SATMODE, cast_cases
+from pypto_cast.device.check import check_casts, facts_in, reasons_in
 from pypto_cast.device.check_steps import CheckPlan
 from pypto_cast.device.core_state_check import (
     CTRL_ENTRY,
@@ -29,10 +35,17 @@ from pypto_cast.device.core_state_check import (
     check_control,
     check_integer_sums,
 )
-from pypto_cast.device.facts import Agreement, DeviceFacts, read_facts
+from pypto_cast.device.cycles_check import CYCLE_FACTS
+from pypto_cast.device.device_model import result_facts
+from pypto_cast.device.facts import Agreement, DeviceFact, DeviceFacts, read_facts
+from pypto_cast.device.on_npu import CheckedDevice
+from pypto_cast.device.unasked import UNTIMED, unasked_of
 from simulator.machine.cast_table import CTRL_BITS
 from simulator.numbers import formats as f
 from tiling.chips import A2_A3, ASCEND_950
+from tiling.chips import DEFAULT_CHIP as A2_CHIP
+
+__all__ = ["command"]
 
 STATE_950 = 1 << 48 | 1 << 60
 TWIN_950 = functools.partial(run_on_twin, family=ASCEND_950)
@@ -67,8 +80,135 @@ def test_each_cast_by_its_own_satmode_has_the_bits_the_other_way() -> None:
 def test_the_steps_tell_every_fact_of_the_family() -> None:
     steps = CheckPlan().steps(CHIP_950.name)
     told = {name for step in steps for name in step.facts}
-    assert told == {name for names in facts_in(ASCEND_950).values() for name in names}
-    assert {step.part for step in steps} == {"cast", "arithmetic"}  # no cost set is of a 950
+    unasked = reasons_in(ASCEND_950)
+    assert not told & set(unasked)
+    assert told | set(unasked) == {n for names in facts_in(ASCEND_950).values() for n in names}
+    assert {step.part for step in steps} == {"cast", "arithmetic"}
+    assert set(facts_in(ASCEND_950)["cycles"]) == set(CYCLE_FACTS) < set(unasked)
+    assert not reasons_in(A2_A3)
+
+
+def test_every_mode_of_a_cast_is_asked_or_named_with_its_reason() -> None:
+    asked = {(cast.src, cast.dst, cast.resolution.mode) for cast in casts_of(ASCEND_950).values()}
+    named = {(*x.pair, mode) for x in unasked_of(ASCEND_950).values() if x.pair for mode in x.modes}
+    every = {
+        (*pair, rule.default if mode is None else mode)
+        for readings in ((), (("bf16-fp4-modes", "five"),), (("fp32-fp8-modes", "rint"),))
+        for pair, rule in rules_of(ASCEND_950, readings).items()
+        for mode in rule.modes or (None,)
+    }
+    assert asked | named == every
+    assert not asked & named
+    assert {str(mode) for *_, mode in named} == {"ROUND", "FLOOR", "CEIL", "TRUNC"}
+    assert {(str(src), str(dst)) for src, dst, _ in named} == {
+        *(("FP32", "E4M3FN"), ("FP32", "E5M2"), ("BF16", "E2M1"), ("BF16", "E1M2")),
+    }
+
+
+@pypto.frontend.jit
+def by_rint(
+    x: pypto.Tensor[[1, 32], pypto.DT_FP32], y: pypto.Tensor[[1, 32], pypto.DT_FP8E4M3]
+) -> None:
+    pypto.set_vec_tile_shapes(1, 32)
+    y[:] = pypto.cast(x, pypto.DT_FP8E4M3, pypto.CAST_RINT)
+
+
+@pypto.frontend.jit
+def by_floor(
+    x: pypto.Tensor[[1, 32], pypto.DT_FP32], y: pypto.Tensor[[1, 32], pypto.DT_FP8E4M3]
+) -> None:
+    pypto.set_vec_tile_shapes(1, 32)
+    y[:] = pypto.cast(x, pypto.DT_FP8E4M3, pypto.CAST_FLOOR)
+
+
+def test_a_mode_that_no_case_asks_for_is_never_measured(tmp_path: Path) -> None:
+    device = dataclasses.replace(DESCRIPTION, chip=CHIP_950.name)
+    whole = (*result_facts(ASCEND_950), ROUTES)
+    facts = tuple(
+        DeviceFact(name=name, assumed="", measured="", verdict=Agreement.AGREES, tested=9)
+        for name in whole
+    )
+    path = tmp_path / "device.json"
+    path.write_bytes(DeviceFacts(device=device, facts=facts).to_json())
+    x = pypto.from_numpy(np.float32([[0.3, 1.0]]))
+    said = {}
+    with pypto.options(vec_tile_shapes=[1, 32], chip=CHIP_950.name, facts=path) as context:
+        for mode in (pypto.CAST_RINT, pypto.CAST_FLOOR):
+            ran = run(x, pypto.DT_FP8E4M3, mode, pypto.SaturationMode.ON)
+            assert ran.plan is not None
+            casts = (ran.plan.resolution,)
+            said[mode] = [context.facts.standing(casts, is_computed=x) for x in (False, True)]
+        assert str(context.facts).startswith("measured in part")
+        arrays = np.ones((1, 32), np.float32), np.zeros((1, 32), ml_dtypes.float8_e4m3fn)
+        assert "measured on" in str(by_rint.certainty(*arrays))
+        assert "measured in part" in str(by_floor.certainty(*arrays))
+    assert all(text.startswith("measured on") for text in said[pypto.CAST_RINT])
+    assert all(text.startswith("measured in part") for text in said[pypto.CAST_FLOOR])
+
+
+def test_a_file_of_a_950_names_what_was_not_asked(tmp_path: Path) -> None:
+    def start() -> CheckedDevice:
+        named = dataclasses.replace(DESCRIPTION, chip=CHIP_950.name)
+        return dataclasses.replace(stand_in(), chip=CHIP_950, description=named)
+
+    path = tmp_path / "device.json"
+    plan = SmallPlan(names=("codes of FP32 -> E5M2 CAST_RINT",))
+    check_of(path, start, plan=plan).measure()
+    found = read_facts(path)
+    assert found.run is not None
+    assert found.run.is_whole
+    reasons = reasons_in(ASCEND_950)
+    words = {fact.name: fact.measured for fact in found.facts if fact.name in reasons}
+    assert words == reasons
+    verdicts = {fact.verdict for fact in found.facts if fact.name in reasons}
+    assert verdicts == {Agreement.NOT_MEASURED}
+    path.unlink()
+    cycles = check_of(path, start, plan=CheckPlan(parts=("cycles",))).measure()
+    assert read_facts(path) == cycles
+    assert {fact.name: fact.measured for fact in cycles.facts} == dict.fromkeys(
+        CYCLE_FACTS, UNTIMED[ASCEND_950]
+    )
+
+
+@pytest.mark.parametrize("part", ["cast", "cycles"])
+def test_a_dry_run_is_of_the_family_that_is_asked_for(part: str, command: Command) -> None:
+    for chip in (A2_CHIP, CHIP_950):
+        for words, plan in (
+            ((), CheckPlan(parts=(part,))),
+            (("--exhaustive",), CheckPlan(parts=(part,), exhaustive=True)),
+        ):
+            if part == "cycles" and words:
+                continue
+            steps = plan.steps(chip.name)
+            asked = ("device-check", "--dry-run", "--chip", chip.name, "--only", part, *words)
+            planned = command(*asked, "--json").json
+            results = sum(step.results for step in steps)
+            assert planned["chip"] == chip.name
+            assert (planned["steps"], planned["results"]) == (len(steps), results)
+            shown = " ".join(command(*asked).out.split())
+            assert plan.duration(chip.name) in shown
+            every = dataclasses.replace(plan, exhaustive=True).duration(chip.name)
+            assert (f"with --exhaustive {every}" in shown) is (part == "cast" and not words)
+            names = facts_in(chip.isa)[part]
+            reasons = {name: x for name, x in reasons_in(chip.isa).items() if name in names}
+            said = {row["why"]: row["facts"].split("; ") for row in planned["unasked"]}
+            assert {name: why for why, same in said.items() for name in same} == reasons
+            assert all(why in shown for why in said)
+
+
+def test_the_duration_of_all_codes_is_said_for_each_family_before(command: Command) -> None:
+    ran = command("device-check", "--exhaustive")
+    assert ran.code == 2
+    plan = CheckPlan(exhaustive=True)
+    for chip in (A2_CHIP, CHIP_950):
+        assert f"{chip.isa}: {plan.duration(chip.name)}" in ran.err
+
+
+def test_a_chip_is_for_a_dry_run_alone(command: Command, tmp_path: Path) -> None:
+    assert "--chip would change nothing" in command("device-check", "--chip", CHIP_950.name).error
+    asked = ("device-check", "--dry-run", "--resume", "-o", tmp_path / "x.json", "--chip", CHIP_950)
+    assert "--chip would change nothing" in command(*map(str, asked)).error
+    assert "unknown chip" in command("device-check", "--dry-run", "--chip", "Ascend310").error
 
 
 @pytest.mark.slow

@@ -291,14 +291,14 @@ def test_certainty_says_measured(tmp_path: Path, command: Command) -> None:
 def test_only_all_facts_of_a_result_make_it_measured() -> None:
     casts = [measured(name) for name in cast_result_facts(A2_A3)]
     found = model_from(facts_of(*casts))
-    assert found.cast_standing == "measured on Ascend910B3, 2026-01-02"
+    assert found.standing(()) == "measured on Ascend910B3, 2026-01-02"
     assert str(found) == "measured in part on Ascend910B3, 2026-01-02: 26 of 42 facts"
     others = [
         measured(name) for name in result_facts(A2_A3) if name not in cast_result_facts(A2_A3)
     ]
     assert str(model_from(facts_of(*casts, *others))) == "measured on Ascend910B3, 2026-01-02"
     begun = [measured("rounding", left=1), *(x for x in casts if x.name != "rounding")]
-    assert "25 of 26 facts" in model_from(facts_of(*begun)).cast_standing
+    assert "25 of 26 facts" in model_from(facts_of(*begun)).standing(())
 
 
 # --- Costs ---------------------------------------------------------------------------------------

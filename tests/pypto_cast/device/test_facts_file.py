@@ -175,6 +175,7 @@ def fact(change: Change) -> Change:
         (fact(lambda x: x.update(ulps={"FP16": 1.0})), "impossible: 1.0 ulp in FP16"),
         (fact(lambda x: x.update(exhausted=["FP32"])), "exhausted must list formats of ulps"),
         (fact(lambda x: x.update(exhausted={})), "exhausted must list formats of ulps"),
+        (fact(lambda x: x.update(exhausted=[["FP16"]])), "exhausted must list formats of ulps"),
         (fact(lambda x: x.update(figures={"flag_cycles": -1.0})), "flag_cycles is -1.0"),
         (fact(lambda x: x.update(figures={"flag_cycles": math.inf})), "flag_cycles is inf"),
         (fact(lambda x: x.update(verdict="agrees")), "2 of 9 results differ, but its verdict"),

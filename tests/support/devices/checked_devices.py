@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -53,6 +55,19 @@ def stand_in(plant: str = "", planted_check: Callable[..., object] | None = None
         description=DESCRIPTION,
         now=check.now,
     )
+
+
+def held() -> CheckedDevice:
+    """A device whose kernels do not end; it writes the number of its process to DEVICE_PROCESS."""
+
+    def check(_: object) -> object:
+        path = Path(os.environ["DEVICE_PROCESS"])
+        path.with_suffix(".part").write_text(str(os.getpid()), encoding="ascii")
+        path.with_suffix(".part").rename(path)
+        time.sleep(3600)
+        raise AssertionError
+
+    return stand_in(planted_check=check)
 
 
 class LocalDevice:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+import pypto_cast
 from ascend_kernels.instances import is_row
 from ascend_kernels.program import TileProgram
 from pypto_cast.device.cases import CheckCase, cast_cases
@@ -30,7 +31,7 @@ DESCRIPTION = DeviceDescription(
     driver="25.5.0",
     torch_npu="2.13.0",
     library_sha256="ab" * 32,
-    pypto_cast="1.0",
+    pypto_cast=pypto_cast.__version__,
     date="2026-01-02",
 )
 PAIRS = (
