@@ -247,6 +247,7 @@ OPTIONS_ZH: Final[Mapping[str, str]] = MappingProxyType(
         "One part alone.": "只做一个部分。",
         "Go on with the file of a check that ended early.": "从提前结束的检查的文件继续。",
         "Show steps and duration; needs no device.": "显示步骤和时长；不需要设备。",
+        "Of the dry run; Ascend910B3 if not set.": "试运行所用的芯片；不设时为 Ascend910B3。",
         "Seconds without an answer that end a step.": "多少秒没有应答即结束一步。",
         "Facts file of device-check.": "device-check 的事实文件。",
         "Write the measured cost set there.": "写出实测的成本参数。",

@@ -465,7 +465,7 @@ def _check_targets(choice: Choice) -> None:
 
 
 def _elsewhere(dst: DataType, stored: Collection[Format | None]) -> str:
-    """What makes codes of a dtype to which nothing is cast; the formats are those of files."""
+    """The way to codes of a dtype to which nothing is cast; the formats are those of files."""
     if dst.format is None:
         return f"; {without_format(dst)}"
     chip = _chip_that_casts(stored, dst.format) if dst.format in stored else None
