@@ -111,12 +111,13 @@ class DeviceCheck:
                 self.tell(so_far, total, step.name)
                 try:
                     self._add(step, device.measure(step))
+                    self.keep(self.known())
                     failures = 0
                 except StepError as error:
                     self.run.failed[step.name] = str(error)
+                    self.keep(self.known())  # the device may not open again
                     failures += error.is_gone
                     if failures == _MOST_FAILURES:
-                        self.keep(self.known())
                         raise DeviceGoneError(
                             f"the device failed in {failures} steps one after another, at last in "
                             f"{step.name}: {error}. {self.run}; --resume goes on"
@@ -124,7 +125,6 @@ class DeviceCheck:
                     if error.is_gone:
                         device.close()
                         device = self.open_device()
-                self.keep(self.known())
                 so_far += step.results
             return self.known()
         finally:

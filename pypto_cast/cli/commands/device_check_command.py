@@ -12,6 +12,7 @@ import typer
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 import pypto_cast
+from ascend_kernels.npu import NpuError
 from pypto_cast.cli.app import Force, Json, refuse_unread
 from pypto_cast.device.check_run import DeviceCheck, OpenDevice, check_resumable, plan_of
 from pypto_cast.device.check_steps import CheckPlan
@@ -146,7 +147,7 @@ def _measured(
             check.resume(earlier)
         try:
             return check.measure()
-        except (KeyboardInterrupt, OSError):
+        except (KeyboardInterrupt, OSError, NpuError):
             if output is not None and output.exists() and check.run is not None:
                 kept = read_facts(output)
                 terminal.note(f"{output}: {kept.run}; --resume goes on")

@@ -150,6 +150,28 @@ def test_a_device_that_fails_again_and_again_ends_the_check(tmp_path: Path) -> N
     assert "the kernel did not end in time" in found.run.failed["control register"]
 
 
+def test_a_device_that_does_not_open_again_leaves_its_step_named(tmp_path: Path) -> None:
+    starts = iter([None])
+
+    def start() -> CheckedDevice:
+        if next(starts, "again") == "again":
+            raise npu.NpuError("no device answers")
+
+        def fail(*_: object) -> np.ndarray:
+            raise RuntimeError("the process of the device ended")
+
+        return dataclasses.replace(stand_in(), check=fail)
+
+    path = tmp_path / "device.json"
+    plan = SmallPlan(names=FEW_STEPS[4:])
+    with pytest.raises(npu.NpuError, match="no device answers"):
+        check_of(path, start, plan=plan).measure()
+    found = read_facts(path)
+    assert found.run is not None
+    assert found.run.failed == {"control register": "the process of the device ended"}
+    assert str(found.run) == "0 of 6 steps are measured, 1 could not be"
+
+
 @pytest.mark.parametrize("code", [507010, 507014, 507015, 507034, 507046, 507054])
 def test_errors_of_a_device_have_a_line_each(code: int) -> None:
     with pytest.raises(npu.DeviceFault, match=str(code)), npu.told():
@@ -384,7 +406,11 @@ def test_a_strange_file_is_named_and_left_as_it_is(
 
 @pytest.mark.parametrize(
     ("error", "text"),
-    [(KeyboardInterrupt(), "interrupted"), (OSError(28, "No space left on device"), "No space")],
+    [
+        (KeyboardInterrupt(), "interrupted"),
+        (OSError(28, "No space left on device"), "No space"),
+        (npu.NpuError("no device answers"), "no device answers"),
+    ],
 )
 def test_an_end_before_time_says_what_the_file_holds(
     error: BaseException,
