@@ -169,19 +169,22 @@ class DeviceModel:
         return chip
 
     def trusting(self, trust: Trust) -> Trust:
-        """A choice of trust, with measurements in place of assumptions."""
+        """A choice of trust, with measurements in place of assumptions.
+
+        A part of the cases that agrees makes nothing an assumption that was none.
+        """
         assumed = set(trust.assumed)
+        whole = {fact.name for fact in self.facts.facts if fact.is_whole}
         for assumption, names in ASSUMPTION_FACTS.items():
-            verdicts = {self._verdict(name) for name in names}
-            if Agreement.DIFFERS in verdicts:
+            if any(self._verdict(name) is Agreement.DIFFERS for name in names):
                 assumed.discard(assumption)
-            elif verdicts == {Agreement.AGREES}:
+            elif whole.issuperset(names):
                 assumed.add(assumption)
         for assumption, names in CAST_FACTS.items():
             unfollowed = any(each.startswith(f"{n}: ") for n in names for each in self.unfollowed)
             if unfollowed:
                 assumed.discard(assumption)
-            elif Agreement.NOT_MEASURED not in {self._verdict(name) for name in names}:
+            elif whole.issuperset(names):
                 assumed.add(assumption)
         return dataclasses.replace(
             trust,
@@ -279,8 +282,10 @@ def _unfollowed(fact: DeviceFact, facts: DeviceFacts) -> Iterator[str]:
     ):
         return
     pairs = {*fact.by_pair, *fact.varying}
-    if fact.name in OPERATION_FACTS or (fact.figures and _clock_holds(facts)):
+    if fact.name in OPERATION_FACTS:
         pairs = {*fact.varying}
+    elif fact.figures and _clock_holds(facts):
+        pairs = {*fact.varying, *(fact.by_pair.keys() - fact.figures.keys())}  # no cost set has 0
     for pair in sorted(pairs):
         yield f"{fact.name}: {pair}"
 

@@ -265,6 +265,17 @@ def test_a_measured_rule_of_casts_is_no_choice_any_more() -> None:
         assert (ASSUME_SIGN_OF_ZERO in own.trusting(DEFAULT).assumed) is is_followed
 
 
+def test_a_part_of_the_cases_makes_nothing_an_assumption() -> None:
+    """A part that differs is enough for it to fall."""
+    names = ("order of vcadd", "NaN pattern", "subnormals in arithmetic")
+    begun = model_from(facts_of(*(measured(name, left=3) for name in names)))
+    assert begun.trusting(DOCUMENTED).assumed == DOCUMENTED.assumed
+    assert begun.trusting(DEFAULT).assumed == DEFAULT.assumed
+    differs = {"verdict": Agreement.DIFFERS, "touched": 1, "by_pair": {"vcadd FP32": 1}}
+    fallen = model_from(facts_of(measured(names[0], left=3, **differs))).trusting(DEFAULT)
+    assert DEFAULT.assumed - fallen.assumed == {ASSUME_SUM_ORDER}
+
+
 @pypto.jit
 def exponential(
     x: pypto.Tensor[[4, 16], pypto.DT_FP32], y: pypto.Tensor[[4, 16], pypto.DT_FP32]
@@ -315,6 +326,24 @@ def test_costs_follow(tmp_path: Path, command: Command) -> None:
     shown = command("tune", *asked, "--facts", path)
     assert "figures measured: device-check on Ascend910B3, 2026-01-02" in shown.out
     assert "no figure was measured" in command("tune", *asked).out
+
+
+def test_a_figure_that_differs_and_that_no_cost_set_takes_is_named(tmp_path: Path) -> None:
+    """Copies that take as long whatever their size have no bytes a cycle."""
+    rates = {"read_bytes_per_cycle": 1, "read_startup_cycles": 1}
+    copies = measured(
+        "cycles of copies",
+        verdict=Agreement.DIFFERS,
+        touched=2,
+        by_pair=rates,
+        figures={"read_startup_cycles": 900.0},
+    )
+    said = r"in cycles of copies \(read_bytes_per_cycle\)$"
+    with (
+        pytest.warns(DeviceFactsWarning, match=said),
+        pypto.options(facts=file_of(tmp_path, copies)),
+    ):
+        pass
 
 
 def test_impossible_figures_are_refused_by_name(tmp_path: Path) -> None:
