@@ -357,8 +357,11 @@ def _distance(case: ArithmeticCase, expected: Values, measured: Values) -> npt.N
 
 
 def _codes_between(a: Values, b: Values, fmt: FloatFormat) -> npt.NDArray[np.int64]:
-    both_nan = np.isnan(a) & np.isnan(b)
-    return np.where(both_nan, 0, codes_between(a, b, fmt).view(np.int64))
+    """Codes between two numbers; between a number and NaN at least all of one sign."""
+    is_nan, other_is = np.isnan(a), np.isnan(b)
+    distance = codes_between(a, b, fmt).view(np.int64)
+    distance = np.where(is_nan != other_is, np.maximum(distance, fmt.sign_code), distance)
+    return np.where(is_nan & other_is, 0, distance)
 
 
 def _is_subnormal(values: Values, fmt: FloatFormat) -> Mask:

@@ -207,6 +207,8 @@ class DeviceModel:
             for name, ulps in fact.ulps.items():
                 if f"{fact.name} {name}" in fact.varying:
                     continue
+                if not _is_rounding(name, ulps):
+                    continue
                 fmt = FORMATS[name]
                 assert isinstance(fmt, FloatFormat)
                 bound = OPERATIONS[operation].ulps(fmt, DEFAULT)
@@ -283,11 +285,21 @@ def _unfollowed(fact: DeviceFact, facts: DeviceFacts) -> Iterator[str]:
         return
     pairs = {*fact.by_pair, *fact.varying}
     if fact.name in OPERATION_FACTS:
-        pairs = {*fact.varying}
+        far = (name for name, ulps in fact.ulps.items() if not _is_rounding(name, ulps))
+        pairs = {*fact.varying, *(f"{fact.name} {name}" for name in far)}
     elif fact.figures and _clock_holds(facts):
         pairs = {*fact.varying, *(fact.by_pair.keys() - fact.figures.keys())}  # no cost set has 0
     for pair in sorted(pairs):
         yield f"{fact.name}: {pair}"
+
+
+def _is_rounding(name: str, ulps: int) -> bool:
+    """True of errors that a bound in ulp can have: less than half a binade of the format.
+
+    NaN in place of a number is farther off, and so is another sign.
+    """
+    fmt = FORMATS[name]
+    return isinstance(fmt, FloatFormat) and 2 * ulps < 1 << fmt.man_bits
 
 
 def _clock_holds(facts: DeviceFacts) -> bool:

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import itertools
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -33,8 +34,9 @@ from pypto_cast.device.arithmetic_check import (
 )
 from pypto_cast.device.core_state_check import check_control, check_copy_tails
 from pypto_cast.device.cycles_check import check_cycles
-from pypto_cast.device.device_model import model_from
-from pypto_cast.device.facts import Agreement, DeviceFact, DeviceFacts
+from pypto_cast.device.device_model import OPERATION_FACTS, model_from
+from pypto_cast.device.facts import Agreement, DeviceFact, DeviceFacts, facts_of
+from simulator.arithmetic import DEFAULT, OPERATIONS
 from simulator.numbers.formats import FP16, FP32
 from tiling.chips import A2_A3, DEFAULT_CHIP
 from tiling.cost import COST_SETS, DEFAULT_COST_SET, STARTUP_RULE, CostParameters
@@ -100,6 +102,39 @@ def test_an_error_within_the_bound_is_measured_and_agrees() -> None:
     fact = arithmetic(StandIn(planted={"vrsqrt": lambda a: 1 / one_off(a)}))["vrsqrt"]
     assert fact.verdict is Agreement.AGREES
     assert 0 < fact.ulps["FP32"] < 6711
+
+
+@pytest.mark.parametrize("wrong", [np.nan, -1.0, 0.5])
+def test_results_that_no_bound_of_an_error_has_are_named(wrong: float) -> None:
+    """NaN, another sign, another binade: an interval of so many ulp would not hold them."""
+
+    def plant(a: np.ndarray) -> np.ndarray:
+        is_touched = (a > 1) & (a < 2)
+        return np.where(is_touched, np.sqrt(a) * a.dtype.type(wrong), np.sqrt(a))
+
+    found = arithmetic(StandIn(planted={"vsqrt": plant}))
+    assert differing(found) == {"vsqrt"}
+    read = facts_of(Path("device.json"), device_facts(found).to_json())
+    followed = model_from(read)
+    assert followed.unfollowed == ("vsqrt: vsqrt FP16", "vsqrt: vsqrt FP32")
+    bounded = {name for name, _ in followed.trusting(DEFAULT).measured}
+    assert bounded == {"add", "sub", "mul", "div", "exp", "log", "rsqrt"}
+
+
+def test_every_assumed_bound_is_one_that_can_be_followed() -> None:
+    for fact, operation in OPERATION_FACTS.items():
+        for fmt in (FP32, FP16):
+            ulps = {fmt.name: OPERATIONS[operation].ulps(fmt, DEFAULT)}
+            agreeing = dataclasses.replace(arithmetic_fact(fact), ulps=ulps)
+            assert model_from(device_facts({fact: agreeing})).unfollowed == ()
+
+
+def device_facts(facts: dict[str, DeviceFact]) -> DeviceFacts:
+    return DeviceFacts(device=DESCRIPTION, facts=tuple(facts.values()))
+
+
+def arithmetic_fact(name: str) -> DeviceFact:
+    return DeviceFact(name=name, assumed="", measured="", verdict=Agreement.AGREES, tested=9)
 
 
 @pytest.mark.exhaustive
