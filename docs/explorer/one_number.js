@@ -134,9 +134,10 @@ const worded = (text) => make("span", {}, ...text.split("`").map((part, place) =
 
 function others(pair, from, to, code) {
   const rows = tables.dialects[`${from}-${to}`].map((each) => {
-    if (each.steps === null) return { cells: [each.name, worded(say("elsewhere")), "", each.text] };
+    const rule = `${each.text} (${each.source})`;
+    if (each.steps === null) return { cells: [each.name, worded(say("elsewhere")), "", rule] };
     const made = converted([code], each.steps)[0];
-    return { cells: [each.name, shortText(number(made, byName[to])), hexOf(made, byName[to]), each.text] };
+    return { cells: [each.name, shortText(number(made, byName[to])), hexOf(made, byName[to]), rule] };
   });
   if (!rows.length) return "";
   const heads = [say("system"), say("value"), say("code"), say("rule")];

@@ -196,6 +196,8 @@ def test_words_around_rules_and_commands(browser: Any, tmp_path: Path, language:
     assert set(commands) == {"pypto-cast compare"}
     shown = page.locator("#explorer").inner_text()
     assert not set("`{}") & set(shown.replace(texts(page, ".shown .python")[0], ""))
+    rules = [f"{each['text']} ({each['source']})" for each in tables()["dialects"]["FP32-FP16"]]
+    assert texts(page, "#explorer details td:last-child") == rules
     mark = {"en": "(standing: documented)", "zh": "（依据：有文档依据）"}[language]
     assert texts(page, ".shown section.cast dd")[-1].endswith(mark)
     assert texts(page, ".many label")[0] == WORDS[language]["paste"].format(most="1,000")
