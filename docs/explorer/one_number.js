@@ -116,7 +116,7 @@ function castPart(state, place, code) {
     facts.push([say("dropped"), ...(parts.dropped
       ? [make("code", {}, parts.dropped), " ", say("cut", { guard, sticky })] : [say("nothing")])]);
   }
-  facts.push([say("rule"), `${rule.source} (${say("standing")}: ${say(rule.standing)})`]);
+  facts.push([say("rule"), say("standing", { source: rule.source, standing: say(rule.standing) })]);
   const list = make("dl", {}, ...facts.flatMap(([name, ...text]) => [make("dt", {}, name), make("dd", {}, ...text)]));
   const rows = results.map((each) => ({
     named: each === chosen ? { class: "chosen", "aria-current": "true" } : {},
@@ -129,11 +129,15 @@ function castPart(state, place, code) {
   return { code: chosen.code, shown };
 }
 
+// Words with code between backticks.
+const worded = (text) => make("span", {}, ...text.split("`").map((part, place) => (place % 2 ? make("code", {}, part) : part)));
+
 function others(pair, from, to, code) {
   const rows = tables.dialects[`${from}-${to}`].map((each) => {
-    if (each.steps === null) return { cells: [each.name, say("elsewhere"), "", each.text] };
+    const rule = `${each.text} (${each.source})`;
+    if (each.steps === null) return { cells: [each.name, worded(say("elsewhere")), "", rule] };
     const made = converted([code], each.steps)[0];
-    return { cells: [each.name, shortText(number(made, byName[to])), hexOf(made, byName[to]), each.text] };
+    return { cells: [each.name, shortText(number(made, byName[to])), hexOf(made, byName[to]), rule] };
   });
   if (!rows.length) return "";
   const heads = [say("system"), say("value"), say("code"), say("rule")];

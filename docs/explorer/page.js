@@ -184,7 +184,7 @@ const area = make("textarea", { rows: 3, spellcheck: "false", oninput: () => {
   show();
 } });
 const picked = make("input", { type: "file", accept: ".npy", onchange: (event) => dropped(event.target.files[0]) });
-many.append(make("h3", { id: "explorer-many" }, say("many")), make("label", {}, say("paste"), area),
+many.append(make("h3", { id: "explorer-many" }, say("many")), make("label", {}, say("paste", { most: counted(MOST_TYPED) }), area),
   make("label", {}, say("drop"), picked), outcome);
 many.addEventListener("dragover", (event) => event.preventDefault());
 many.addEventListener("drop", (event) => { event.preventDefault(); dropped(event.dataTransfer.files[0]); });

@@ -183,6 +183,26 @@ def test_modes_of_the_readers_question(english: Any) -> None:
     assert english.locator(".shown tr.chosen td").first.inner_text() == "TRUNC"
 
 
+@pytest.mark.parametrize("language", WORDS)
+def test_words_around_rules_and_commands(browser: Any, tmp_path: Path, language: str) -> None:
+    """Code is an element, not backticks; a number that the script has is in its words."""
+    file = tmp_path / "page.html"
+    file.write_text(explorer(language), encoding="utf-8")
+    page = OpenedPage(browser.new_page(), file).page
+    go(page, family=A2_A3, **{"from": "FP32"}, value="0.1", casts="FP16")
+    page.locator("#explorer details summary").click()
+    commands = texts(page, "#explorer details td code")
+    assert commands
+    assert set(commands) == {"pypto-cast compare"}
+    shown = page.locator("#explorer").inner_text()
+    assert not set("`{}") & set(shown.replace(texts(page, ".shown .python")[0], ""))
+    rules = [f"{each['text']} ({each['source']})" for each in tables()["dialects"]["FP32-FP16"]]
+    assert texts(page, "#explorer details td:last-child") == rules
+    mark = {"en": "(standing: documented)", "zh": "（依据：有文档依据）"}[language]
+    assert texts(page, ".shown section.cast dd")[-1].endswith(mark)
+    assert texts(page, ".many label")[0] == WORDS[language]["paste"].format(most="1,000")
+
+
 def printed(tmp_path: Path, text: str) -> str:
     """Run a copied program; it may not warn."""
     script = tmp_path / "copied.py"
