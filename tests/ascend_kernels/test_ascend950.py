@@ -59,7 +59,7 @@ def cast_codes(codes: Codes, pair: Pair, mode: str, satmode: pypto.SaturationMod
 
 @every_pair
 @pytest.mark.parametrize("most", [PIECE // 8, pytest.param(PIECE, marks=pytest.mark.exhaustive)])
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(21)
 def test_every_mode_and_saturation_is_that_of_fractions(pair: Pair, most: int) -> None:
     codes = source_codes(pair.src, most)
     for mode in pair.modes or ("",):
@@ -239,6 +239,7 @@ COMPARING = {"eq", "ne", "is_", "is_not", "contains", "startswith", "endswith", 
 COMPARING |= {"__eq__", "__ne__", "__contains__"}
 
 
+@pytest.mark.slow
 def test_no_code_compares_with_a_family() -> None:
     """Families are keys of tables: a comparison with one would be a branch."""
     found = []

@@ -32,7 +32,7 @@ def compiled(part: str, cann: int, *flags: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=False).stderr
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("cann", [80500, 90100])
 @pytest.mark.parametrize("part", EVERY)
 def test_a_translation_unit_compiles(part: str, cann: int) -> None:

@@ -221,6 +221,7 @@ def test_the_instructions_of_every_instance(case: Case) -> None:
     assert_same_instructions(case, (9, 70), (4, 32))
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(tilings(OF_A2_A3), st.sampled_from([c.name for c in CHIPS.values() if c.isa == A2_A3]))
 def test_the_instructions_of_any_tiling(

@@ -211,6 +211,7 @@ def test_a_failure_half_way_leaves_nothing(
     assert list(source.parent.iterdir()) == [source]
 
 
+@pytest.mark.slow
 def test_blocks_stay_within_the_memory(command: Command, tmp_path: Path) -> None:
     size = 1 << 22
     values = {f"layer{i}": np.full((1024, size // 1024), i + 0.1, np.float32) for i in range(4)}

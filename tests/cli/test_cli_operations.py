@@ -51,7 +51,7 @@ def test_a_release_that_lacks_it_accepts_nothing(command: Command) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(ROWS))
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_every_operation_has_a_report_with_its_source(command: Command, name: str) -> None:
     found = command("operations", name, "--json").json
     assert found["source"] or found["bounds"]

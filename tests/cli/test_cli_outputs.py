@@ -215,6 +215,7 @@ def test_what_nohup_started_goes_on(npy: Path) -> None:
     assert (ran.returncode, err) == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
 def test_the_next_run_removes_what_a_killed_one_left(command: Command, npy: Path) -> None:
     output = npy.with_name("z.npy")

@@ -37,6 +37,7 @@ def test_the_summary(command: Command, npy: Path) -> None:
     assert "cost set    documented; no figure" in other.out
 
 
+@pytest.mark.slow
 def test_only_shape_and_dtype_matter(command: Command, tmp_path: Path) -> None:
     """A sparse file of 4 GiB, of which no value is read."""
     path = tmp_path / "large.npy"

@@ -62,6 +62,7 @@ def test_one_is_singular(command: Command) -> None:
     assert figure.rows[0].marks[0].tip.endswith("\n1 tile")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("words", "keywords"),
     [
@@ -153,6 +154,7 @@ def inserted(config: dict[str, object]) -> list[str]:
     return [line["string"].format(**{name: value}) for value in line[name]]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shape", ["5000", "64,96", "4,64,96", "2,4,64,96"])
 def test_config(command: Command, shape: str) -> None:
     ask = ("tune", "--shape", shape, "--from", "fp32", "--to", "fp16", "--top", 5)

@@ -34,7 +34,7 @@ def test_every_class_has_a_meaning_and_a_remedy() -> None:
     assert [text for text in words if text[-1] not in ".。"] == []
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("name", WITH_EXAMPLE)
 def test_the_page_shows_the_message_of_the_example(name: str) -> None:
     shown = f"{example_of(name)}\n\n", f"```text\n{message_of(name)}\n```"

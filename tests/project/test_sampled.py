@@ -35,6 +35,7 @@ def test_every_case_is_in_one_of_both_runs(pytester: pytest.Pytester) -> None:
     assert sum(name.startswith("test_many") for name in usual) == 3
 
 
+@pytest.mark.slow
 def test_the_seed_draws_the_cases(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -59,6 +60,7 @@ def test_one_in_some_of_the_chosen_cases(pytester: pytest.Pytester) -> None:
     assert {name.partition("[")[0] for name in some} == {"test_many", "test_few"}
 
 
+@pytest.mark.slow
 def test_none_starts_once_the_time_is_over(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,6 +49,7 @@ def test_the_changelog_lists_every_former_name() -> None:
     assert listed == [*former.MOVED.items(), *former.SPLIT.items(), *former.RENAMED.items()]
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("code", "new"),
@@ -69,6 +70,7 @@ def test_every_way_to_import(code: str, new: str) -> None:
     assert all(f" is pypto_cast.{new} now; " in line for line in told)
 
 
+@pytest.mark.slow
 def test_every_former_name_of_a_class_is_that_class() -> None:
     """That of a method too, which warns where it is called."""
     lines, told = ["import numpy as np, pypto_cast as pypto"], []
@@ -84,6 +86,7 @@ def test_every_former_name_of_a_class_is_that_class() -> None:
     assert list(found) == [f"<string>:{line}{end}" for line in told]
 
 
+@pytest.mark.slow
 def test_a_module_without_a_name_is_warned() -> None:
     told = lines_of("exec('import pypto_cast.wording', {})")
     assert told

@@ -60,6 +60,7 @@ def test_legal_cells_are_those_of_the_search(shape: list[int], pair: str) -> Non
         assert best in [cell.tile_shape for cell in cells(found)]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shape", [[40, 300], [5, 6, 100], [1000]], ids=str)
 def test_costs_are_those_of_tune(shape: list[int]) -> None:
     job = job_of(shape, "fp32-fp16")

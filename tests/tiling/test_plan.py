@@ -257,6 +257,7 @@ def test_axes_merge_where_a_tile_is_whole_in_the_inner_one(
     assert made.tile_shape == tile
 
 
+@pytest.mark.slow
 @given(grids())
 @settings(deadline=None, max_examples=200)
 def test_merged_tiles_are_the_same_elements_in_the_same_order(drawn: tuple[Shape, Shape]) -> None:
@@ -335,6 +336,7 @@ def test_what_is_chosen(shape: Shape, tile: Shape) -> None:
     assert choose_tile_shape(shape, FP32_FP16, DEFAULT_CHIP) == tile
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.integers(1, 5000), min_size=1, max_size=4),
     st.sampled_from([1, 8, 16, 32, 64]),

@@ -67,6 +67,7 @@ def test_the_kernels_compile(cann: int, arch: int) -> None:
     assert subprocess.run(command, capture_output=True, text=True, check=False).stderr == ""
 
 
+@pytest.mark.slow
 def test_the_twin_runs_a_kernel() -> None:
     needs_twin()
     assert run_on_twin(ADD).view(np.float32).tolist() == [8.0 + 2 * n for n in range(8)]

@@ -197,6 +197,7 @@ def test_wide_sources_agree_with_the_oracle_where_it_looks(
     assert not differing(np.arange(firsts[0] - 300, firsts[0]), one, mode)
 
 
+@pytest.mark.slow
 def test_thresholds_count_what_enumeration_counts() -> None:
     for src in SMALL:
         for dst in SMALL:

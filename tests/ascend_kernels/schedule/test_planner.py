@@ -81,7 +81,7 @@ def planned(name: str, *given: Any) -> Schedule:
 
 
 @pytest.mark.parametrize("name", PLANNED)
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 def test_a_planned_schedule_is_that_of_the_dump_and_gives_its_bits(
     name: str, tmp_path: Path
 ) -> None:
@@ -123,7 +123,7 @@ def runs_of_leaves(schedule: Schedule, body: Body) -> list[tuple[str, Any, Leaf 
 
 
 @pytest.mark.parametrize("name", LOOPS)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_loops_are_those_of_the_dump_and_give_its_bits(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,6 +246,7 @@ def normalized(x: Rows, y: Rows) -> None:
     y[:] = e / pypto.sum(e, -1, True)
 
 
+@pytest.mark.slow
 def test_a_rule_that_is_applied_in_part_is_named() -> None:
     """The wheel gives the results of this sum other addresses."""
     schedule = normalized.schedule(*given([8, 512], [8, 512]))

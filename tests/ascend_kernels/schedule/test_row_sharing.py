@@ -154,7 +154,7 @@ def planned(kernel: Kernel, *shapes: list[int]) -> TiledKernel:
     return tiled_kernel.tiled_kernel(kernel.tensor_graphs(*given), "kernel", cores=40)
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(36)
 @pytest.mark.parametrize(("kernel", "shape"), CASES)
 def test_a_few_rows_give_the_plan_of_all(
     kernel: Kernel, shape: list[int], monkeypatch: pytest.MonkeyPatch
@@ -164,6 +164,7 @@ def test_a_few_rows_give_the_plan_of_all(
     assert shared == planned(kernel, shape, shape)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("kernel", "shapes"), MERGED)
 def test_tasks_that_are_merged_over_the_cores_are_those_of_all_rows(
     kernel: Kernel, shapes: list[list[int]], monkeypatch: pytest.MonkeyPatch
@@ -203,6 +204,7 @@ def test_the_cost_grows_with_distinct_rows(monkeypatch: pytest.MonkeyPatch) -> N
         assert counts[-1] == counts[-2] == counts[-3]
 
 
+@pytest.mark.slow
 def test_rows_that_are_joined_are_not_planned_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """A reduction over rows reads them all; of long columns as many rows as merge are planned."""
     lengths = []
@@ -309,7 +311,7 @@ DIFFERENCES: Final[Mapping[str, Callable[[TiledKernel], TiledKernel]]] = Mapping
 )
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("difference", DIFFERENCES.values(), ids=DIFFERENCES)
 def test_rows_that_differ_are_all_planned(
     difference: Callable[[TiledKernel], TiledKernel],

@@ -167,6 +167,7 @@ def test_tasks_copy_what_those_of_upstream_copy(
     assert links[0] == links[1]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", [name for name in PLANNED if name not in OTHERWISE_NUMBERED])
 def test_raw_tensors_have_the_numbers_of_upstream(name: str, tiled: dict[str, TiledKernel]) -> None:
     """Order and addresses of buffers follow from them."""

@@ -104,6 +104,7 @@ def _unknown(document: list[Any]) -> None:
     _task(document, 2)["taskId"] = 77
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("change", "words"),
     [

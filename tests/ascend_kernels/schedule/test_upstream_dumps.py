@@ -31,6 +31,7 @@ def tensor_level(name: str, arrays: list[np.ndarray]) -> list[np.ndarray]:
     return results
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("name", NAMES)
 def test_a_dump_gives_the_bits_of_the_tensor_level(name: str, tmp_path: Path) -> None:
@@ -232,6 +233,7 @@ def test_scratch_may_have_the_valid_dimensions_of_its_input(tmp_path: Path) -> N
     assert_schedule_ok(pypto.read_schedule(folder), kernel_of("softmax"))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["softmax_ragged", "spill", "rmsnorm_int8_two_tiles"])
 def test_early_copies_change_no_bit(name: str, tmp_path: Path) -> None:
     schedule = schedule_of(name, tmp_path)

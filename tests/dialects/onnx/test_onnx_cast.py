@@ -440,6 +440,7 @@ def test_cast_grad() -> None:
             onnx.cast_grad(bad_dy, bad_x)
 
 
+@pytest.mark.slow
 def test_importing_the_dialect_does_not_import_onnx() -> None:
     program = (
         "import sys; from pypto_cast.dialects import onnx; onnx.cast([1.5], 'FLOAT16');"

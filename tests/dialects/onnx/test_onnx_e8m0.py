@@ -54,7 +54,7 @@ def test_limits() -> None:
     assert not FP32.is_scale
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("saturate", [True, False], ids=["saturate", "no-saturate"])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("src", [FP32, FP64, BF16, FP16, INT64, UINT64], ids=str)

@@ -355,6 +355,7 @@ def test_no_arrays_of_numbers(data: Any, message: str) -> None:
         openvino.fake_convert(data, ONE)
 
 
+@pytest.mark.slow
 def test_openvino_is_not_imported() -> None:
     script = (
         "import sys; from pypto_cast.dialects import openvino as o; import numpy as np; "

@@ -139,7 +139,7 @@ def check_kills(
     assert {str(array.dtype) for array in load(output).values()} == {"bfloat16"}
 
 
-@pytest.mark.sampled(21)
+@pytest.mark.sampled(42)
 @pytest.mark.parametrize("form", ["single", "sharded"])
 def test_a_few_moments(server: Server, tmp_path: Path, form: str) -> None:
     check_kills(server, tmp_path, form, 8)

@@ -69,6 +69,7 @@ def test_codes_keep_to_the_memory(
     assert peak_bytes(source, jobs, scaled) <= _ALLOWED_BYTES
 
 
+@pytest.mark.slow
 def test_a_longer_tensor_takes_no_more_memory(tmp_path: Path) -> None:
     peaks = []
     for elems in (1 << 16, 1 << 17, 1 << 19):  # the first fills what is found once

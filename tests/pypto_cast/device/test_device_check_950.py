@@ -170,6 +170,7 @@ def test_a_file_of_a_950_names_what_was_not_asked(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("part", ["cast", "cycles"])
 def test_a_dry_run_is_of_the_family_that_is_asked_for(part: str, command: Command) -> None:
     for chip in (A2_CHIP, CHIP_950):
@@ -196,6 +197,7 @@ def test_a_dry_run_is_of_the_family_that_is_asked_for(part: str, command: Comman
             assert all(why in shown for why in said)
 
 
+@pytest.mark.slow
 def test_the_duration_of_all_codes_is_said_for_each_family_before(command: Command) -> None:
     ran = command("device-check", "--exhaustive")
     assert ran.code == 2

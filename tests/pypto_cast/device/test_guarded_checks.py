@@ -66,6 +66,7 @@ def streams(kernel: str) -> str:
     return "V" if kernel in casts else ""
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("copy_completion", COPY_COMPLETIONS)
 @pytest.mark.parametrize(
     ("kernel", "chip"),

@@ -104,6 +104,7 @@ def test_an_error_within_the_bound_is_measured_and_agrees() -> None:
     assert 0 < fact.ulps["FP32"] < 6711
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("wrong", [np.nan, -1.0, 0.5])
 def test_results_that_no_bound_of_an_error_has_are_named(wrong: float) -> None:
     """NaN, another sign, another binade: an interval of so many ulp would not hold them."""

@@ -51,6 +51,7 @@ def differing(facts: tuple[DeviceFact, ...]) -> dict[str, DeviceFact]:
     return {fact.name: fact for fact in facts if fact.verdict is Agreement.DIFFERS}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("flaw", "stability", "words"),
     [
@@ -85,6 +86,7 @@ def test_a_broken_core_hides_no_stable_fact() -> None:
     assert model_from(DeviceFacts(device=DESCRIPTION, facts=facts)).unfollowed == ()
 
 
+@pytest.mark.slow
 def test_nibbles_in_the_other_order_are_one_fact() -> None:
     found = {n: x for n, x in checked(other_nibbles).items() if x.verdict is Agreement.DIFFERS}
     assert list(found) == [NIBBLES]
@@ -116,6 +118,7 @@ def test_each_case_runs_on_other_cores_at_other_positions_and_in_two_orders() ->
     assert (positions[2] != positions[0]).all()
 
 
+@pytest.mark.slow
 def test_shapes_have_what_they_are_about() -> None:
     kinds: dict[str, set[str]] = {}
     axes: dict[str, set[int]] = {}

@@ -48,6 +48,7 @@ def test_the_kernels_sort_as_is_assumed(fmt: FloatFormat) -> None:
     assert found[SORTED_SCORES].tested == len(SORTS) * 128
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("sorts", "fact"),
@@ -64,6 +65,7 @@ def test_another_sort_is_one_fact(sorts: Sorts, fact: str) -> None:
     assert "assumed" in found[fact].example
 
 
+@pytest.mark.slow
 def test_a_core_that_sorts_otherwise_is_named() -> None:
     device = StandIn()
 
@@ -83,6 +85,7 @@ def test_extremes_of_the_twin_are_as_assumed(fmt: FloatFormat) -> None:
     assert (fact.verdict, fact.tested) == (Agreement.AGREES, 2 * 4096)
 
 
+@pytest.mark.slow
 def test_argmax_that_takes_the_last_is_found_and_assumed_no_more() -> None:
     sorts = _found(StandIn()).values()
     for planted, is_kept in (({}, True), ({"argmax": last_greatest}, False)):

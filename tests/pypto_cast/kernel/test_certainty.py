@@ -348,6 +348,7 @@ def test_a_page_stays_below_its_limit(dtype: Any, tmp_path: Path) -> None:
     assert not re.search(r'(src|href)="(?!data:)', text)
 
 
+@pytest.mark.slow
 def test_a_page_over_its_limit_gets_larger_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     output = scattered((100, 80), 1.0)
     before = page(output)

@@ -465,7 +465,7 @@ def test_a_form_holds_for_every_value(name: str) -> None:
     assert found.elems == 64 * LISTED.get(name, 2)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("seed", [SEED, SEED + 1])
 def test_random_kernels_hold_for_every_value(seed: int) -> None:
     found = list(itertools.islice(random_kernels(seed), 10))

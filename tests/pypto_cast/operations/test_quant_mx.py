@@ -83,7 +83,7 @@ def quantised(
     return found.numpy().view(np.uint8), scales.numpy().view(np.uint8)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: str(mode.name).lower())
 @pytest.mark.parametrize(("quant", "source"), PAIRS)
 def test_scales_and_codes_are_those_of_exact_fractions(

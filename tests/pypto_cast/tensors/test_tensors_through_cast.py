@@ -54,7 +54,7 @@ LAYOUTS: dict[str, Callable[[Array], Array]] = {
 @pytest.mark.parametrize("fidelity", ["fast", "instructions"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("src", SOURCES, ids=str)
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 def test_the_layout_of_an_array_changes_no_bit(src: DataType, layout: str, fidelity: Any) -> None:
     array = LAYOUTS[layout](values(src, (20, 192)))
     plain = np.ascontiguousarray(array.astype(holder(src)))

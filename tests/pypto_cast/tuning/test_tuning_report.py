@@ -202,6 +202,7 @@ def test_a_large_grid_is_cut_and_says_so() -> None:
     assert any("Only the first tiles are drawn" in note for note in grid.notes)
 
 
+@pytest.mark.slow
 @every_cast
 def test_the_strip_covers_ub_once(name: str) -> None:
     plan = made(name).plan
@@ -322,6 +323,7 @@ def test_the_language_the_title_and_the_width_are_said(text: str, read: Page) ->
     assert NOT_MEASURED in text
 
 
+@pytest.mark.slow
 def test_tabs_panels_and_figures_are_named(read: Page) -> None:
     ids = Counter(a["id"] for _, a in read.elements if "id" in a)
     assert set(ids.values()) == {1}

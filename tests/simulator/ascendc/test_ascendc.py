@@ -465,6 +465,7 @@ def test_a_buffer_without_a_name_in_the_kernel_is_named_by_its_position() -> Non
     assert [r.name for r in kernel[1].program().ub_ranges(0)] == ["vecout00"]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ["ascendc_cast", "ascendc_quantise"])
 def test_an_example_runs_and_agrees_with_pypto_cast(name: str, tmp_path: Path) -> None:
     done = subprocess.run(

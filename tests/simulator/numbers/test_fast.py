@@ -177,7 +177,7 @@ def test_every_size(case: Case) -> None:
 
 @pytest.mark.parametrize("case", MECHANISMS, ids=case_id)
 @pytest.mark.parametrize("start", [1, 3, 31, CHUNK_ELEMS - 1])
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_slices_that_start_anywhere(case: Case, start: int) -> None:
     codes = np.resize(source_codes(case[0], case[1]), 2 * CHUNK_ELEMS)[start:]
     np.testing.assert_array_equal(run_fast(codes, case), definition(codes, case))

@@ -93,6 +93,7 @@ SPAN = (2 * 41 + 7 * 5 + 1) * BLOCK
 """Bytes that the farthest of these casts reaches."""
 
 
+@pytest.mark.slow
 @given(repeats())
 @settings(max_examples=300)
 def test_every_element_lies_where_the_address_rule_says(cast: CastRepeat) -> None:

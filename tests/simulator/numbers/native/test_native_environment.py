@@ -44,6 +44,7 @@ CHANGES = [FLUSH, *(direction << DIRECTION_SHIFT for direction in range(4))]
 CHANGES.append(FLUSH | 3 << DIRECTION_SHIFT)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled(6)
 @pytest.mark.skipif(
     platform.machine() not in ("x86_64", "AMD64", "aarch64"),
