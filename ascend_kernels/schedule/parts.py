@@ -22,7 +22,9 @@ __all__ = [
 Scalars = tuple[Scalar, ...]
 OUTWARD: Final = ("COPY_OUT", "TRANSPOSE_MOVEOUT")
 """The opcodes that move tiles from UB to GM."""
-COPIES: Final = ("COPY_IN", "TRANSPOSE_MOVEIN", *OUTWARD)
+INWARD: Final = ("COPY_IN", "TRANSPOSE_MOVEIN", "PERMUTE")
+"""The opcodes that move tiles from GM to UB."""
+COPIES: Final = (*INWARD, *OUTWARD)
 """The opcodes that move tiles between GM and UB."""
 BETWEEN_CORES: Final = ("CV_SYNC_SRC", "CV_SYNC_DST")
 """The set and the wait of a flag between the cube and a vector core."""
@@ -157,7 +159,7 @@ class TileOperation(Part):
         numbers: those that a task gives, as the place of its tile decides them: of a triangle its
             diagonal, of a range the place of its first element.
         axis: the axis of a reduction, an expansion, running sums or indices.
-        axes: the two axes that a transposition exchanges.
+        axes: the two axes that a transposition exchanges, or all in the order of its result.
         function: the name of a comparison: "eq", "ne", "lt", "le", "gt", "ge"; of a triangle:
             "triu", "tril"; or of running sums: "shifted".
         flag: the pipes and the event of a sync; None of other operations.

@@ -276,7 +276,8 @@ def _check_axes(step: TileStep) -> None:
     dims = len(tile.shape)
     axes = step.axes if row.work is TileWork.TRANSPOSE else (step.axis,)
     is_one_missing = any(not -dims <= each < dims for each in axes)
-    if is_one_missing or (row.work is TileWork.TRANSPOSE and len(axes) != 2):
+    is_order = len(axes) == 2 or sorted(axes) == [*range(dims)]
+    if is_one_missing or (row.work is TileWork.TRANSPOSE and not is_order):
         raise SimulatorFault(f"names {list(axes)} as axes of {tile}", (tile.space, tile.first_byte))
     if row.work is TileWork.REDUCE and axes[0] not in (-1, dims - 1):
         raise SimulatorFault(f"reduces the last of {dims} axes, not axis {axes[0]}")

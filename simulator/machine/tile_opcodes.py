@@ -34,7 +34,7 @@ class TileWork(enum.Enum):
     EXPAND = "an axis of one element is repeated"
     FILL = "the scalar, everywhere"
     PAD = "the elements, and the scalar in the rest"
-    TRANSPOSE = "two axes are exchanged"
+    TRANSPOSE = "axes are put in another order"
     ACCUMULATE = "the sums or products of all elements up to each along an axis"
     GATHER = "elements along an axis, read by indices"
     SCATTER = "the elements, and others along an axis where indices name places"
@@ -43,6 +43,7 @@ class TileWork(enum.Enum):
     TRIANGLE = "the elements on one side of a diagonal, their products with 0 on the other"
     SPACED = "numbers at a distance from each other"
     WEIGH = "a function of the elements, and of one weight for each place of the second axis"
+    BYTES = "the same bytes, as elements of another format along one axis"
     ALIAS = "another view of the same bytes; nothing moves"
 
     __hash__ = object.__hash__  # the one of Enum is Python code
@@ -63,6 +64,8 @@ class TileOpcode:
         name: upstream's.
         work: what it does.
         pipe: the queue that it runs in.
+        is_issued_by_scalars: the scalar unit computes the place of each move inside, so that waits
+            before it are the scalar unit's; those behind it are of the pipe.
         function: what gives its values, for `tile_functions.evaluated`; "" where elements are only
             moved or converted.
         inputs: how many tiles it reads.
@@ -82,6 +85,7 @@ class TileOpcode:
     name: str
     work: TileWork
     pipe: Pipe = Pipe.V
+    is_issued_by_scalars: bool = False
     function: str = ""
     inputs: int = 1
     has_scalar: bool = False
@@ -92,6 +96,11 @@ class TileOpcode:
     moves_whole: bool = False
     in_repeats: frozenset[Format] = frozenset()
     inside: tuple[str, ...]
+
+    @property
+    def waits_in(self) -> Pipe:
+        """The queue that waits before it stop."""
+        return Pipe.S if self.is_issued_by_scalars else self.pipe
 
 
 _elements = partial(TileOpcode, work=TileWork.ELEMENTS, in_place=True)
@@ -262,9 +271,12 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
     TileOpcode(name="PAD", work=TileWork.PAD, has_scalar=True, moves_whole=True,
             inside=("vcopy", "vector_dup")),
     TileOpcode(name="FILLPAD", work=TileWork.PAD, has_scalar=True, inside=("vcopy", "vector_dup")),
+    TileOpcode(name="PACK", work=TileWork.BYTES, in_place=True, inside=(_WITHIN,)),
+    TileOpcode(name="UNPACK", work=TileWork.BYTES, inside=(_WITHIN,)),
     _transpose(name="TRANSPOSE_VNCHWCONV", has_scratch=True, is_late=True,
             inside=("scatter_vnchwconv", _WITHIN, "vcopy")),
     _transpose(name="TRANSPOSE_MOVEIN", pipe=Pipe.MTE2, inside=(_IN,)),
+    _transpose(name="PERMUTE", pipe=Pipe.MTE2, is_issued_by_scalars=True, inside=(_UNIT_S, _IN)),
     _transpose(name="TRANSPOSE_MOVEOUT", pipe=Pipe.MTE3, inside=(_OUT,)),
     TileOpcode(name="CUM_SUM", work=TileWork.ACCUMULATE, function="add", inside=(_WITHIN, "vadd")),
     TileOpcode(name="CUM_PROD", work=TileWork.ACCUMULATE, function="mul",
@@ -305,7 +317,6 @@ NO_ROW: Final[Mapping[str, str]] = MappingProxyType(
         **dict.fromkeys(("A_MUL_B", "GATHER_IN_L1"), "the cube's memories, which are not modelled"),
         "POWS": "a number that chooses among several functions",
         "REMRS": "a number before its tile, which the dump puts behind it",
-        **dict.fromkeys(("PERMUTE", "PACK", "UNPACK"), "a move that is not modelled"),
         "INDEX_ADD": "rows that its indices name, added in an order that is not public in GM",
         "INDEX_ADD_UB": "rows that its indices name, which the scalar unit reads",
         "BRCB": "a packed column, whose layout is not modelled",

@@ -138,7 +138,7 @@ class TileStep:
         numbers: those of the tile: the diagonal of a triangle, the first place of a range.
         function: of a comparison, the row of `OPERATIONS`; the name of a triangle; `SHIFTED`.
         axis: of a reduction of lines, of sums, of indices, of a repetition.
-        axes: that are exchanged.
+        axes: two that are exchanged, or all of them in the order of the result.
         conversions: of a cast.
     """
 
@@ -190,7 +190,9 @@ def step_values(step: TileStep, inputs: Sequence[_Values], family: str = A2_A3) 
         case TileWork.PAD:
             return _padded(inputs[0], _scalar(step, result.format), result.shape)
         case TileWork.TRANSPOSE:
-            return np.swapaxes(inputs[0], *step.axes)
+            return _turned(inputs[0], step.axes)
+        case TileWork.BYTES:
+            return np.ascontiguousarray(inputs[0]).view(result.format.dtype)
         case TileWork.ACCUMULATE:
             return prefix_scan(
                 Enclosure(values=inputs[0]),
@@ -221,6 +223,10 @@ def step_values(step: TileStep, inputs: Sequence[_Values], family: str = A2_A3) 
             raise SimulatorFault(f"{row.name} moves nothing, and has no values of its own")
         case _:
             assert_never(row.work)
+
+
+def _turned(values: _Values, axes: Sequence[int]) -> _Values:
+    return np.swapaxes(values, *axes) if len(axes) == 2 else np.transpose(values, axes)
 
 
 def _padded(values: _Values, number: _Values, shape: tuple[int, ...]) -> _Values:

@@ -87,7 +87,9 @@ def step_and_length(graph: TileGraph, axis: int) -> tuple[int, int]:
     steps: set[int] = set()
     for node in graph.nodes:
         row, asked = TILE_OPCODES.get(node.opcode), node.attributes
-        is_along = row is not None and row.work in _ALONG and asked.axis == axis
+        is_along = row is not None and (
+            row.work is TileWork.BYTES or (row.work in _ALONG and asked.axis == axis)
+        )
         is_moved = axis in asked.axes or any(asked.offset[axis : axis + 1])
         if node.opcode == "RESHAPE" or is_along or is_moved or asked.number is not None:
             return 0, 0

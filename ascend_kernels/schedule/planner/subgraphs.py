@@ -38,6 +38,7 @@ from ascend_kernels.schedule.planner.tiles.tile_graph import (
     in_order,
     place_of,
     producers,
+    restored,
 )
 from ascend_kernels.schedule.planner.tiles.tile_views import alive
 from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
@@ -507,11 +508,11 @@ def _access(
         return Access(tensor="", offset=(), shape=(number,))
     if node.opcode not in COPIES:
         return Access(tensor="", offset=(), shape=extents[node.outputs[0]])
-    inner, outer = node.outputs[0], node.inputs[0]
+    inner, outer, turned = node.outputs[0], node.inputs[0], restored
     if node.opcode in OUTWARD:
-        inner, outer = outer, inner
+        inner, outer, turned = outer, inner, exchanged
     name = graph.tensors[outer].name or temporaries[outer].name
-    shape = exchanged(extents[inner], node.attributes.axes)
+    shape = turned(extents[inner], node.attributes.axes)
     return Access(tensor=name, offset=node.attributes.offset, shape=shape)
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from ascend_kernels.schedule.parts import (
     COPIES,
+    INWARD,
     SYNCS,
     Buffer,
     Flag,
@@ -18,7 +19,7 @@ from ascend_kernels.schedule.parts import (
     TileOperation,
     lives,
 )
-from ascend_kernels.schedule.planner.tiles.tile_graph import Node, in_order
+from ascend_kernels.schedule.planner.tiles.tile_graph import Node, exchanged, in_order, restored
 from ascend_kernels.schedule.reader.control_flow import scalars_of
 from ascend_kernels.schedule.scalars import Scalar
 from simulator.arithmetic.indexed.by_place import TRIANGLES
@@ -95,7 +96,7 @@ class LeafReader:
         self._record_valid_shapes()
         for each in operations:
             _check_place(each, core)
-        made = tuple(self._operation(each) for each in operations if each["opcode"] not in _MARKS)
+        made = tuple(self._operation(each) for each in operations if not self._is_mark(each))
         spans = lives(made)
         buffers = tuple(
             Buffer(
@@ -117,6 +118,14 @@ class LeafReader:
             numbers=self._given,
         )
 
+    def _is_mark(self, given: Mapping[str, Any]) -> bool:
+        """True where nothing runs: for a mark, and a view of GM, whose reader says the place."""
+        magics = (*given["ioperands"], *given["ooperands"])
+        return given["opcode"] in _MARKS or (
+            given["opcode"] == "VIEW"
+            and all(self._tensors[each]["mem_type"]["asis"] == _GM for each in magics)
+        )
+
     def _record_valid_shapes(self) -> None:
         """Record the symbols of valid shapes: a copy or an operation gives each."""
         operations = self._function["operations"]
@@ -127,6 +136,8 @@ class LeafReader:
             shape: Sequence[Scalar] = () if written is None else scalars_of(written)
             if operation["opcode"] in COPIES:
                 dims = range(len(self._tensors[operation["ooperands"][0]]["shape"]))
+                if operation["opcode"] in INWARD:
+                    dims = exchanged(dims, _turned_axes(operation))
                 shape = [("valid", access, axis) for axis in dims]
                 access += 1
                 if operation["opcode"] == "COPY_IN":
@@ -185,7 +196,7 @@ class LeafReader:
             scalar=self._numbers.get(str(given["opmagic"])) if value is None else value,
             scalar_first=bool(attributes.get("op_attr_reverseOperand", False)),
             axis=int(axis),
-            axes=tuple(map(int, attributes["op_attr_shape"])) if "TRANSPOSE" in opcode else (),
+            axes=_turned_axes(given),
             step=attributes.get("op_attr_STEP", {}).get("value"),
             numbers=self._number(given),
             function=function,
@@ -324,8 +335,16 @@ def _copy_of(
     rest = items[6 * dims :]
     count, valid = rest[0], rest[1:]
     shape = list(zip(valid[0::2], valid[1::2], strict=False))[:count]
+    if given["opcode"] in INWARD:  # that of the tile in UB
+        shape = list(restored(shape, _turned_axes(given)))
     spill = attributes.get("workspace_base_offset")
     return None if spill is None else int(spill), offset, shape
+
+
+def _turned_axes(given: Mapping[str, Any]) -> tuple[int, ...]:
+    """The axes that a transposition exchanges; () of other operations."""
+    is_turned = "TRANSPOSE" in given["opcode"]
+    return tuple(map(int, given["op_attr"]["op_attr_shape"])) if is_turned else ()
 
 
 def _flag_of(queue: Mapping[str, Any]) -> Flag:

@@ -7,6 +7,7 @@ upstream pypto at tag r0.2.0, framework/src/interface/operation.
 from __future__ import annotations
 
 import inspect
+import math
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -216,10 +217,14 @@ class RecordedNodes:
         pairs = ((x.shape, x.valid_shape) for x in (input, call.result))
         before, after = ([tuple(map(int, each)) for each in pair] for pair in pairs)
         if before == after:  # the operand itself (operation_impl.cpp:1294)
-            self._values[id(call.result)] = self._value(call, input)
-            self._kept[id(call.result)] = call.result
+            self._stand_for(call, input)
             return
         self._add(call, "reshape", ROWS["reshape"].opcodes["T"], [input])
+
+    def _stand_for(self, call: Call, input: Tensor) -> None:
+        """Have the result of a call be its operand."""
+        self._values[id(call.result)] = self._value(call, input)
+        self._kept[id(call.result)] = call.result
 
     def _range(self, call: Call, *bounds: float) -> None:
         if not all(isinstance(each, (int, float)) for each in bounds):
@@ -298,6 +303,32 @@ class RecordedNodes:
                 call, "transpose", opcode, [operand], result, tile_shape=tile, axes=tuple(swapped)
             )
             operand, tile = self._nodes[-1].outputs[0], exchanged(tile, swapped)
+
+    def _permute(self, call: Call, input: Tensor, perm: Sequence[int]) -> None:
+        """The operand itself, or one move in that keeps rows (vector/permute.cpp:226)."""
+        axes = tuple(perm)
+        if axes == tuple(range(len(axes))):
+            self._stand_for(call, input)
+            return
+        if axes[-1] != len(axes) - 1:
+            raise PlanError(
+                f"permute {call.place}: PERMUTE_ELEMENT is not planned: it needs elements of GM "
+                "that the scalar unit reads, whose cache is not modelled"
+            )
+        self._add(call, "permute", ROWS["permute"].opcodes["T"], [input], axes=axes)
+
+    def _pack(self, call: Call, input: Tensor) -> None:
+        """All elements on one axis, then their bytes (at 883e7dfb0, vector/unary.cpp:406)."""
+        operand = self._value(call, input)
+        held = self._tensors[operand]
+        if len(held.shape) > 1:
+            flat = self._between(held, (math.prod(held.shape),))
+            self._node(call, "reshape", ROWS["reshape"].opcodes["T"], [operand], flat)
+            operand = flat
+        self._node(call, "pack", ROWS["pack"].opcodes["T"], [operand])
+
+    def _unpack(self, call: Call, input: Tensor, dtype: DataType) -> None:
+        self._add(call, "unpack", ROWS["unpack"].opcodes["T"], [input])
 
     def _cast(
         self,

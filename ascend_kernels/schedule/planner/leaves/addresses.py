@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from ascend_kernels.schedule.parts import COPIES, Buffer, TileOperand, TileOperation, lives
 from ascend_kernels.schedule.planner.leaves.issues import Issue, Issues, Tensor, views_of
-from ascend_kernels.schedule.planner.leaves.leaf_graph import LeafGraph
+from ascend_kernels.schedule.planner.leaves.leaf_graph import LeafGraph, waiting_pipe
 from ascend_kernels.schedule.planner.leaves.order import OrderEntry
 from ascend_kernels.schedule.planner.leaves.spills import Spills
 from ascend_kernels.schedule.planner.ub_overflow import UBOverflowError
@@ -241,7 +241,7 @@ class _Pipes:
 
     def _wake(self, issue: Issue) -> None:
         assert issue.operation is not None
-        pipe = "S" if issue.opcode == "ASSEMBLE" else issue.operation.pipe
+        pipe = "S" if issue.opcode == "ASSEMBLE" else waiting_pipe(issue.operation)
         heapq.heappush(self._ready[pipe], issue.rank)
 
     def _make_room(self) -> None:

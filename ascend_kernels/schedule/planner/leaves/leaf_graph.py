@@ -14,6 +14,7 @@ from typing import Final
 
 from ascend_kernels.schedule.parts import TileOperand, TileOperation
 from ascend_kernels.schedule.planner.tiles.tile_graph import latency_cycles
+from simulator.machine.tile_opcodes import TILE_OPCODES
 
 SPILL_CYCLES: Final = 511
 """Of a copy of a spill, whatever its size (schedule_ooo/spill_buffer.cpp:24)."""
@@ -162,6 +163,15 @@ def operation_cycles(operation: TileOperation) -> int:
         for operands in (operation.inputs, operation.outputs)
     )
     return latency_cycles(operation.opcode, inputs, outputs)
+
+
+def waiting_pipe(operation: TileOperation) -> str:
+    """The pipe whose turn an operation waits for; what comes behind it waits for its own pipe.
+
+    Source: pass_utils/reschedule_utils.cpp:109; block_graph_pass/insert_sync.cpp, pipeIdStart_.
+    """
+    row = TILE_OPCODES.get(operation.opcode)
+    return operation.pipe if row is None else row.waits_in.name
 
 
 def _elems(operand: TileOperand) -> int:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ascend_kernels.schedule.parts import Buffer, Flag, TileOperand, TileOperation
+from ascend_kernels.schedule.planner.leaves.leaf_graph import waiting_pipe
 
 _EVENTS: Final = 8
 _BATCH: Final = 8
@@ -26,9 +27,10 @@ Pair = tuple[str, str]
 
 @dataclass(slots=True, kw_only=True)
 class _Place:
-    """The pipe of an operation, whom it waits for and whom it releases."""
+    """The pipe of an operation, the one that its waits stop, whom it waits for and releases."""
 
     pipe: str
+    waits_in: str
     waits: list[int] = field(default_factory=list)
     sets: list[int] = field(default_factory=list)
 
@@ -46,15 +48,15 @@ def with_syncs(
         buffers: with addresses.
         tensors: in GM, what each access of a copy touches.
     """
-    places = [_Place(pipe=each.pipe) for each in operations]
+    places = [_Place(pipe=each.pipe, waits_in=waiting_pipe(each)) for each in operations]
     # Of each pipe: its last operation that waits, and up to where it has waited for each other.
     last: dict[str, int] = {}
     covered: dict[str, dict[str, int]] = {}
     for index, earlier in enumerate(_dependences(operations, buffers, tensors)):
         place = places[index]
-        known = covered.setdefault(place.pipe, {})
+        known = covered.setdefault(place.waits_in, {})
         for before in earlier:
-            last[place.pipe] = index
+            last[place.waits_in] = index
             one = places[before]
             if known.get(one.pipe, -1) >= before:
                 continue
@@ -106,11 +108,11 @@ def _dependences(
         bits = (
             touched(wrote, operation.inputs)
             | touched(read, operation.outputs)
-            | (touched(wrote, tiles) & ~pipes.get(operation.pipe, 0))
+            | (touched(wrote, tiles) & ~pipes.get(waiting_pipe(operation), 0))
         )
         yield [before for before in range(bits.bit_length() - 1, -1, -1) if bits >> before & 1]
-        own = 1 << index
-        pipes[operation.pipe] = pipes.get(operation.pipe, 0) | own
+        own, queue = 1 << index, waiting_pipe(operation)
+        pipes[queue] = pipes.get(queue, 0) | own
         for found, operands in ((read, operation.inputs), (wrote, operation.outputs)):
             for each in operands:
                 key = each.buffer if each.access is None else ("GM", tensors[each.access])
@@ -145,7 +147,7 @@ class _Events:
             start += len(batch)
         behind: dict[int, list[TileOperation]] = {}
         for index, then in self._log:
-            pair = self._places[index].pipe, self._places[then].pipe
+            pair = self._places[index].pipe, self._places[then].waits_in
             sync = _sync("SYNC_SRC", pair, self._taken[index, then])
             behind.setdefault(index, []).append(sync)
         return tuple(
@@ -167,9 +169,9 @@ class _Events:
             if place.pipe != pipe:
                 break
             pairs = [
-                (pipe, self._places[then].pipe)
+                (pipe, self._places[then].waits_in)
                 for then in place.sets
-                if self._places[then].pipe != pipe
+                if self._places[then].waits_in != pipe
             ]
             if any(left.setdefault(pair, len(self._events(pair))) <= 0 for pair in pairs):
                 break
@@ -179,7 +181,7 @@ class _Events:
         return found
 
     def _wait(self, index: int) -> None:
-        pipe = self._places[index].pipe
+        pipe = self._places[index].waits_in
         for source in self._places[index].waits:
             pair = self._places[source].pipe, pipe
             event = self._taken[source, index]
@@ -195,7 +197,7 @@ class _Events:
     def _set(self, index: int) -> None:
         place = self._places[index]
         for then in place.sets:
-            pair = place.pipe, self._places[then].pipe
+            pair = place.pipe, self._places[then].waits_in
             if pair[0] == pair[1]:
                 self._taken[index, then] = _BARRIER
             else:
@@ -214,7 +216,7 @@ class _Events:
             latest = {
                 self._taken[index, then]: (index, then)
                 for index, then in self._log
-                if (self._places[index].pipe, self._places[then].pipe) == pair
+                if (self._places[index].pipe, self._places[then].waits_in) == pair
             }
             open_ = sorted(latest.values(), key=self._log.index)
             overlaps = [then - after for (_, then), (after, _) in itertools.pairwise(open_)]

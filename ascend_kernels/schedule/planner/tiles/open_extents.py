@@ -84,7 +84,7 @@ def inferred(
             result = held.extents
         elif work in (TileWork.WEIGH, TileWork.SCATTER):
             result = inputs[0]
-        elif work in (TileWork.PATTERN, TileWork.ONE_HOT):
+        elif work in (TileWork.PATTERN, TileWork.ONE_HOT, TileWork.BYTES):
             result = held.shape
         elif work is TileWork.TRANSPOSE:
             result = exchanged(inputs[0], node.attributes.axes)

@@ -128,6 +128,8 @@ class _Cutter:
                 self._elements()
             case TileWork.TRANSPOSE:
                 self._transpose()
+            case TileWork.BYTES:
+                self._as_bytes()
             case TileWork.ACCUMULATE:
                 self._accumulate()
             case TileWork.GATHER:
@@ -226,6 +228,28 @@ class _Cutter:
             written = self._written(target, there, turned)
             outputs = [written, *self._scratch([source], extent)]
             self._operate(node.opcode, [(source, offset, extent)], outputs, node.attributes)
+
+    def _as_bytes(self) -> None:
+        """As many elements of the operand as the tile has, or as its first axis has of bytes.
+
+        Source: at 883e7dfb0, vector/unary.cpp:786, :810.
+        """
+        node = self._node
+        (source,), (target,) = node.inputs, node.outputs
+        held, given = (element_bytes(self._regions[x].tensor.format) for x in (source, target))
+        (length,) = self._regions[source].tensor.shape
+        step = math.prod(node.tile_shape) if node.opcode == "PACK" else node.tile_shape[0]
+        if step * held % given:
+            raise PlanError(
+                f"{node.place}: tile shape {list(node.tile_shape)} is no whole number of elements "
+                f"of {given} B"
+            )
+        for start in range(0, length, step):
+            size = min(step, length - start)
+            self._tile = (start * held // given,)
+            result = [self._written(target, self._tile, (size * held // given,))]
+            self._operate(node.opcode, [(source, (start,), (size,))], result, node.attributes)
+        self._tile = ()
 
     def _accumulate(self) -> None:
         """Sums or products inside a tile, and the last of the tile before (vector/math.cpp:611)."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from ascend_kernels.schedule.part_types import Number
-from ascend_kernels.schedule.parts import ControlStep, Scalars
+from ascend_kernels.schedule.parts import INWARD, ControlStep, Scalars
 from ascend_kernels.schedule.scalars import Scalar, clamped
 from ascend_kernels.schedule.time_limit import check_time
 from simulator.numbers.formats import Format
@@ -117,7 +117,7 @@ class Attributes:
         step: the distance of numbers that begin with it.
         number: of an operation whose tiles differ in one, that of the first, then of each tile.
         axis: of a reduction or an expansion.
-        axes: that are exchanged.
+        axes: two that are exchanged, or all in the order of the result.
         function: of a comparison.
         offset: of a view, an assemble or a copy, in the larger tensor.
         file, line: the place in the kernel's source; "" and 0 of what a stage inserts.
@@ -236,11 +236,21 @@ def whole_copy(opcode: str, number: int, source: int, target: int, rank: int) ->
 
 
 def exchanged(entries: Sequence[_Entry], axes: Sequence[int]) -> tuple[_Entry, ...]:
-    """The entries of axes, those of two of them exchanged; all as they are where none are named."""
+    """The entries of axes, those of two of them exchanged; all as they are where none are named.
+
+    Where more axes are named, the entries in their order.
+    """
+    if len(axes) > 2:
+        return tuple(entries[axis] for axis in axes)
     found = list(entries)
     for axis, other in zip(axes, reversed(axes), strict=True):
         found[axis] = entries[other]
     return tuple(found)
+
+
+def restored(entries: Sequence[_Entry], axes: Sequence[int]) -> tuple[_Entry, ...]:
+    """The entries that `exchanged` gives these of."""
+    return exchanged(entries, sorted(range(len(axes)), key=axes.__getitem__) if axes[2:] else axes)
 
 
 def producers(nodes: Iterable[Node]) -> Mapping[int, list[Node]]:
@@ -318,7 +328,7 @@ def latency_cycles(
     """The cycles that upstream's scheduler counts for a tile operation, a copy or a view.
 
     10 for the first 256 bytes of the largest tensor that is read, before padding; for each further
-    256 one more, or two where the first tensor's elements have one byte. Of a copy in and a view
+    256 one more, or two where the first tensor's elements have one byte. Of a move in and a view
     the tensor that is written counts. 1 without such a tensor. The same for every opcode: the names
     in upstream's tables of single opcodes never match (interface/operation/operation.cpp:201 to
     219, cycles.cpp:83 to 103).
@@ -327,7 +337,7 @@ def latency_cycles(
         opcode: upstream's name.
         inputs, outputs: elements and format of each tensor.
     """
-    decides = outputs if opcode in ("COPY_IN", "VIEW") else inputs
+    decides = outputs if opcode in (*INWARD, "VIEW") else inputs
     if not decides:
         return 1
     elem_bytes = decides[0][1].dtype.itemsize

@@ -228,11 +228,9 @@ def duplicate_views(graph: TileGraph) -> TileGraph:
 def settle_moves(graph: TileGraph) -> TileGraph:
     """Put tensors in GM that UB does not hold: transposed, or assembled or viewed within a block.
 
-    Who computes with it views it; of what is viewed within a block, each view has a copy
+    Who computes with it views it; of what is viewed within a block, each view has a copy, and so
+    has a tile that is transposed on the way in; a view of GM that is transposed so stays in GM
     (tile_graph_pass/data_path/assign_memory_type.cpp, convert_op_inserter.cpp).
-
-    Raises:
-        PlanError: a transposition that reads GM.
     """
     tensors, nodes = list(graph.tensors), {each.number: each for each in graph.nodes}
     made, users, number = producers(graph.nodes), consumers(graph.nodes), graph.next_number
@@ -254,19 +252,24 @@ def settle_moves(graph: TileGraph) -> TileGraph:
         number, raw = number + 1, raw + 1
 
     for node in graph.nodes:
-        if _transposes_by(node) is Pipe.MTE2:
-            raise PlanError(f"{node.place}: a transposition of axes apart is not planned")
         (target, *_) = node.outputs
         readers = users.get(target, ())
+        turned = [each for each in readers if _transposes_by(each) is Pipe.MTE2]
+        if turned == readers and node.opcode == "VIEW" and lies_in_gm(node.inputs[0]):
+            tensors[target] = replace(tensors[target], memory=Memory.TEMPORARY)
         is_there = node.opcode == "ASSEMBLE" and (lies_in_gm(node.inputs[0]) or target in apart)
         if _transposes_by(node) is Pipe.MTE3 or is_there:
             if not lies_in_gm(target):
                 tensors[target] = replace(tensors[target], memory=Memory.TEMPORARY)
             for reader in () if target in visited else readers:
-                if reader.opcode not in ("VIEW", "ASSEMBLE", "RESHAPE"):
+                if reader.opcode not in ("VIEW", "ASSEMBLE", "RESHAPE") and reader not in turned:
                     pass_on("VIEW", target, Memory.UB, reader)
         elif not lies_in_gm(target) and target not in visited:
-            cut = [each for each in readers if _begins_within_block(each, tensors[target])]
+            cut = [
+                each
+                for each in readers
+                if each in turned or _begins_within_block(each, tensors[target])
+            ]
             if len(cut) > 1:  # upstream's order is that of addresses
                 guessed.update(range(raw, raw + len(cut)))
             for reader in cut:
@@ -326,7 +329,7 @@ def _needs_gm(tensor: TileTensor, writers: Sequence[Node], readers: Sequence[Nod
 
 
 def place_moves(graph: TileGraph) -> TileGraph:
-    """Have transpositions write to GM at the places that assembles there name.
+    """Have transpositions move from and to GM at the places that views and assembles there name.
 
     Source: tile_graph_pass/graph_constraint/replace_tensor.cpp, pre_graph/
     remove_redundant_assemble.cpp.
@@ -334,7 +337,7 @@ def place_moves(graph: TileGraph) -> TileGraph:
     Raises:
         PlanError: a result that lies in two tensors.
     """
-    users = consumers(graph.nodes)
+    users, made = consumers(graph.nodes), producers(graph.nodes)
     kept = []
     for node in graph.nodes:
         ends = {graph.tensors[each].memory is Memory.UB for each in (*node.inputs, *node.outputs)}
@@ -350,6 +353,14 @@ def place_moves(graph: TileGraph) -> TileGraph:
             origin = (0,) * len(graph.tensors[target[0]].shape)
             asked = replace(node.attributes, offset=offset or origin)
             node = replace(node, outputs=target, attributes=asked)
+        elif _transposes_by(node) is Pipe.MTE2:
+            writers = made.get(node.inputs[0], ())
+            views = [each for each in writers if each.opcode == "VIEW"]
+            source = views[0].inputs if views else node.inputs
+            offset = views[0].attributes.offset if views else ()
+            origin = (0,) * len(graph.tensors[source[0]].shape)
+            asked = replace(node.attributes, offset=offset or origin)
+            node = replace(node, inputs=source, attributes=asked)
         kept.append(node)
     return replace(graph, nodes=tuple(kept))
 
