@@ -154,6 +154,7 @@ class TileOperation(Part):
         mode: the round mode of a cast; None takes the default of the pair.
         saturate: True if a cast saturates; False keeps low bits.
         scalar: the number beside the tiles; None if there is none.
+        other_scalar: the number behind it, of an operation of two.
         scalar_first: True if the number is the first operand.
         step: the distance of numbers that begin with the scalar.
         numbers: those that a task gives, as the place of its tile decides them: of a triangle its
@@ -174,6 +175,7 @@ class TileOperation(Part):
     mode: RoundMode | None = None
     saturate: bool = True
     scalar: float | None = None
+    other_scalar: float | None = None
     scalar_first: bool = False
     step: float | None = None
     numbers: Scalars = ()
@@ -189,6 +191,8 @@ class TileOperation(Part):
         check_fields(self)
         if self.scalar is not None:
             object.__setattr__(self, "scalar", Number(self.scalar))
+        if self.other_scalar is not None:
+            object.__setattr__(self, "other_scalar", Number(self.other_scalar))
 
     @property
     def place(self) -> str:

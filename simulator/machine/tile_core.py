@@ -71,6 +71,8 @@ class TileCore:
             )
         if row.has_scalar and step.scalar is None:
             raise SimulatorFault("has no scalar")
+        if row.has_two_scalars and step.other_scalar is None:
+            raise SimulatorFault("has no second scalar")
         if row.work is TileWork.COMPARE and step.function not in OPERATIONS:
             raise SimulatorFault(f"names no comparison, but {step.function!r}")
         tiles = *step.inputs, *step.outputs

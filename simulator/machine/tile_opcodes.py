@@ -70,6 +70,7 @@ class TileOpcode:
             moved or converted.
         inputs: how many tiles it reads.
         has_scalar: a number is an operand too.
+        has_two_scalars: a second number follows that one.
         scalar_at: its place among the operands; None: the last one, unless the operation says that
             it is the first.
         has_scratch: the outputs behind the first are scratch memory, garbage afterwards.
@@ -89,6 +90,7 @@ class TileOpcode:
     function: str = ""
     inputs: int = 1
     has_scalar: bool = False
+    has_two_scalars: bool = False
     scalar_at: int | None = None
     has_scratch: bool = False
     is_late: bool = False
@@ -262,6 +264,8 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
             inside=("vconv", "vector_dup", "vcmpv", "vsel")),
     _scalar(name="WHERE_ST", function="where", inputs=2, scalar_at=1, has_scratch=True,
             inside=("vconv", "vector_dup", "vcmpv", "vsel")),
+    _scalar(name="WHERE_SS", function="where", has_two_scalars=True, has_scratch=True,
+            inside=("vconv", "vector_dup", "vcmpv", "vsel")),
     TileOpcode(name="TRIUL", work=TileWork.TRIANGLE, inside=("vector_dup", "vmul", _UNIT_S)),
     TileOpcode(name="RANGE", work=TileWork.SPACED, inputs=0, has_scalar=True,
             inside=(_UNIT_S, "vadds")),
@@ -320,7 +324,6 @@ NO_ROW: Final[Mapping[str, str]] = MappingProxyType(
         "INDEX_ADD": "rows that its indices name, added in an order that is not public in GM",
         "INDEX_ADD_UB": "rows that its indices name, which the scalar unit reads",
         "BRCB": "a packed column, whose layout is not modelled",
-        "WHERE_SS": "two numbers that the dump lacks",
         **dict.fromkeys(
             ("ROWARGMAX_SINGLE", "ROWARGMIN_SINGLE"), "an index beside each value, not modelled"
         ),

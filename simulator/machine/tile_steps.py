@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -133,6 +133,7 @@ class TileStep:
         inputs: the tiles that it reads.
         outputs: those that it writes; those behind the first are scratch memory.
         scalar: the number beside them; device code holds it in FP32.
+        other_scalar: the number behind it.
         scalar_first: the number is the first operand.
         step: the distance of numbers that begin with it.
         numbers: those of the tile: the diagonal of a triangle, the first place of a range.
@@ -146,6 +147,7 @@ class TileStep:
     inputs: tuple[TileBox, ...]
     outputs: tuple[TileBox, ...]
     scalar: float | None = None
+    other_scalar: float | None = None
     scalar_first: bool = False
     step: float | None = None
     numbers: tuple[int, ...] = ()
@@ -160,8 +162,8 @@ class TileStep:
 
     def __str__(self) -> str:
         outputs = ", ".join(map(str, self.outputs))
-        scalar = [] if self.scalar is None else [f"{self.scalar:g}"]
-        return f"{self.opcode.name} {outputs} <- {', '.join([*map(str, self.inputs), *scalar])}"
+        scalars = [f"{x:g}" for x in (self.scalar, self.other_scalar) if x is not None]
+        return f"{self.opcode.name} {outputs} <- {', '.join([*map(str, self.inputs), *scalars])}"
 
 
 def step_values(step: TileStep, inputs: Sequence[_Values], family: str = A2_A3) -> _Values:
@@ -181,11 +183,13 @@ def step_values(step: TileStep, inputs: Sequence[_Values], family: str = A2_A3) 
         case TileWork.PAIR:
             return _paired(row.function, inputs, step.inputs[0].format)
         case TileWork.ELEMENTS | TileWork.COMPARE:
-            fmt = step.inputs[-1].format
+            fmt = result.format if row.has_two_scalars else step.inputs[-1].format
             operands = list(inputs)
             if step.scalar is not None:
                 last = len(operands) if row.scalar_at is None else row.scalar_at
                 operands.insert(0 if step.scalar_first else last, _scalar(step, fmt))
+            if step.other_scalar is not None:
+                operands.append(_scalar(replace(step, scalar=step.other_scalar), fmt))
             return evaluated(row.function or step.function, operands, fmt)
         case TileWork.PAD:
             return _padded(inputs[0], _scalar(step, result.format), result.shape)

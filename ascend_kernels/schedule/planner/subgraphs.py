@@ -459,6 +459,7 @@ def _leaf(
             mode=asked.mode,
             saturate=asked.saturate is not False,
             scalar=asked.scalar,
+            other_scalar=asked.other_scalar,
             scalar_first=asked.scalar_first,
             step=asked.step,
             numbers=() if asked.number is None else (("valid", accesses[node.number], 0),),

@@ -21,6 +21,7 @@ from ascend_kernels.schedule.parts import (
 )
 from ascend_kernels.schedule.scalars import Scalar
 from ascend_kernels.schedule.schedule import DUMP, Schedule
+from simulator.machine.tile_opcodes import TILE_OPCODES
 
 PARTS: Final = ("steps", "leaves", "tasks", "operations", "order", "addresses", "peak", "flags")
 """Parts in which two schedules are compared: control flow, with results left to other bodies; leaf
@@ -256,6 +257,10 @@ def differences(schedule: Schedule, other: Schedule) -> tuple[str, ...]:
     schedule, other = in_order_of_steps(schedule), in_order_of_steps(other)
     bodies = (schedule.bodies, other.bodies)
     leaves, others = ([*computing(each).values()] for each in (schedule, other))
+    has_dump = DUMP in (schedule.origin, other.origin)
+    of_leaves, of_others = (
+        [[*_operations(leaf, has_dump=has_dump)] for leaf in x] for x in (leaves, others)
+    )
     tasks, other_tasks = (
         # The order in which a leaf copies is the order of its operations.
         [[(leaf, sorted(moved, key=repr), count) for leaf, moved, count in of] for of in found]
@@ -268,9 +273,9 @@ def differences(schedule: Schedule, other: Schedule) -> tuple[str, ...]:
         "steps": flow_of(schedule) == flow_of(other),
         "leaves": len(leaves) == len(others),
         "tasks": [sorted(x, key=repr) for x in tasks] == [sorted(x, key=repr) for x in other_tasks],
-        "operations": [collections.Counter(_operations(x)) for x in leaves]
-        == [collections.Counter(_operations(x)) for x in others],
-        "order": [[*_operations(x)] for x in leaves] == [[*_operations(x)] for x in others],
+        "operations": [collections.Counter(each) for each in of_leaves]
+        == [collections.Counter(each) for each in of_others],
+        "order": of_leaves == of_others,
         "addresses": [[*_addresses(x)] for x in leaves] == [[*_addresses(x)] for x in others],
         "peak": [x.peak_ub_bytes for x in leaves] == [x.peak_ub_bytes for x in others],
         "flags": [[*_flags(x)] for x in leaves] == [[*_flags(x)] for x in others],
@@ -282,9 +287,15 @@ def _computed(leaf: Leaf) -> Iterator[TileOperation]:
     return (each for each in leaf.operations if each.flag is None)
 
 
-def _operations(leaf: Leaf) -> Iterator[TileOperation]:
-    """The operations but syncs, each without the place of its operands in memory."""
+def _operations(leaf: Leaf, *, has_dump: bool) -> Iterator[TileOperation]:
+    """The operations but syncs, each without the place of its operands in memory.
+
+    Beside a dump also without two numbers, which a dump has no text for.
+    """
     for each in _computed(leaf):
+        row = TILE_OPCODES.get(each.opcode)
+        if has_dump and row is not None and row.has_two_scalars:
+            each = replace(each, scalar=None, other_scalar=None)
         inputs, outputs = (
             tuple(
                 replace(x, buffer=None if x.buffer is None else 0, access=None, start_bytes=0)

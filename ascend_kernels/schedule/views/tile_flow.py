@@ -57,7 +57,8 @@ def _way_of(operation: TileOperation) -> _Way | None:
     return hash(
         (
             *(operation.opcode, operation.mode, operation.saturate, operation.scalar),
-            *(operation.scalar_first, operation.axis, operation.axes, operation.function),
+            *(operation.other_scalar, operation.scalar_first, operation.axis, operation.axes),
+            operation.function,
             *(operation.file, operation.line, *sides),
         )
     )

@@ -175,24 +175,29 @@ class RecordedNodes:
         numbers = [each for each in operands if isinstance(each, Constant)]
         kinds = "".join("T" if isinstance(each, Tensor) else "S" for each in operands)
         opcode = row.opcodes.get(kinds)
-        if opcode is None or len(numbers) > 1:
+        runs = None if opcode is None else TILE_OPCODES.get(opcode)
+        most = 1 if runs is None else 1 + runs.has_two_scalars
+        if opcode is None or len(numbers) > most:
             why = "no tile opcode is known for these operands"
             if opcode is not None and opcode in NO_ROW:
                 why = f"{opcode} is not planned: it needs {NO_ROW[opcode]}"
             raise PlanError(f"{name} {call.place}: {why}")
-        scalar = row.implied_scalar
+        scalars = [row.implied_scalar]
         for number in numbers:
             if not isinstance(number.value, (int, float)):
                 raise PlanError(f"{name} {call.place}: {_OPEN_NUMBER}")
-            scalar = float(number.value)
+            scalars.append(float(number.value))
+        asked: dict[str, Any] = {"scalar": scalars[-1]}
+        if runs is not None and runs.has_two_scalars:
+            asked = dict(zip(("scalar", "other_scalar"), scalars[1:], strict=True))
         rank = len(call.result.shape)
         inputs = [self._of_rank(call, self._value(call, each), rank) for each in tensors]
-        function, runs = name if "CMP" in opcode else "", TILE_OPCODES.get(opcode)
+        function = name if "CMP" in opcode else ""
         held = CHAINS.get(runs.function) if runs is not None else None
         fmt = self._format(inputs[0])
         if held is not None and isinstance(fmt, IntFormat) and fmt not in held:
             raise PlanError(f"{name} {call.place}: {opcode} that copies {fmt} is not planned")
-        self._node(call, name, opcode, inputs, scalar=scalar, function=function)
+        self._node(call, name, opcode, inputs, function=function, **asked)
 
     def _of_rank(self, call: Call, operand: int, rank: int) -> int:
         """An operand with as many dimensions as the result (vector/binary.cpp:32)."""

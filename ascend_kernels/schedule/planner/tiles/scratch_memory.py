@@ -134,6 +134,7 @@ SCRATCH: Final[Mapping[str, Scratch]] = MappingProxyType(
         "WHERE_TT": _chosen,  # interface/operation/vector/where.cpp:41
         "WHERE_TS": _chosen,
         "WHERE_ST": lambda tile, fmt: _chosen(tile, FP32),  # the number decides, a float
+        "WHERE_SS": _chosen,
         "LOGICALNOT": _negated,  # interface/operation/vector/math.cpp:42
         "LOGICALAND": _both,  # interface/operation/vector/math.cpp:497
         "ROUND": _rounded,  # interface/operation/vector/math.cpp:1176

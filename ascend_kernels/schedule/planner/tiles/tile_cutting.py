@@ -185,7 +185,7 @@ class _Cutter:
             outputs = [self._written(target, offset, extent)]
             if self._row.work is TileWork.COMPARE:
                 inputs = [self._compared(each) for each in inputs]
-            outputs += self._scratch(operands, extent)
+            outputs += self._scratch([target] if self._row.has_two_scalars else operands, extent)
             self._operate(node.opcode, inputs, outputs, node.attributes)
 
     def _repeated(self, source: int, target: int) -> TileTensor:

@@ -113,6 +113,7 @@ class Attributes:
         mode: round mode of a cast; None takes the default of the pair.
         saturate: of a cast; False in one of AutoCast, None in one that a later pass inserts.
         scalar: the number beside the tiles.
+        other_scalar: the number behind it.
         scalar_first: it is the first operand.
         step: the distance of numbers that begin with it.
         number: of an operation whose tiles differ in one, that of the first, then of each tile.
@@ -126,6 +127,7 @@ class Attributes:
     mode: RoundMode | None = None
     saturate: bool | None = None
     scalar: float | None = None
+    other_scalar: float | None = None
     scalar_first: bool = False
     step: float | None = None
     number: int | None = None
@@ -139,6 +141,8 @@ class Attributes:
     def __post_init__(self) -> None:
         if self.scalar is not None:
             object.__setattr__(self, "scalar", Number(self.scalar))
+        if self.other_scalar is not None:
+            object.__setattr__(self, "other_scalar", Number(self.other_scalar))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
