@@ -43,6 +43,7 @@ class TileWork(enum.Enum):
     TRIANGLE = "the elements on one side of a diagonal, their products with 0 on the other"
     SPACED = "numbers at a distance from each other"
     WEIGH = "a function of the elements, and of one weight for each place of the second axis"
+    BLOCKS = "a block for each element of a packed column, which repeats it"
     BYTES = "the same bytes, as elements of another format along one axis"
     ALIAS = "another view of the same bytes; nothing moves"
 
@@ -77,6 +78,7 @@ class TileOpcode:
         is_late: it fills scratch memory, and writes its result behind a barrier inside of it
             (tileop/arch32/dynamic/vector_dyn.h:2855; pto-isa a2a3/TTrans.hpp).
         in_place: an output may be written over an input.
+        takes_blocks: an operand may be a column of blocks, each of which repeats an element.
         moves_whole: a tile that its elements fill is moved instead (vector/pad.cpp:23).
         in_repeats: formats that it reads in whole repeats of 256 B, rows beyond the last too.
         inside: the instructions inside, each once, in the order in which the sources name them;
@@ -95,6 +97,7 @@ class TileOpcode:
     has_scratch: bool = False
     is_late: bool = False
     in_place: bool = False
+    takes_blocks: bool = False
     moves_whole: bool = False
     in_repeats: frozenset[Format] = frozenset()
     inside: tuple[str, ...]
@@ -233,7 +236,9 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
             inside=("vand", "vadds", "vmaxs", "vmuls", "vconv")),
     _binary(name="GCD", function="gcd", inside=(_UNIT_S,)),
     _scalar(name="GCDS", function="gcd", inside=(_UNIT_S,)),
-    _binary(name="EXPANDEXPDIF", function="expand_exp_dif", inside=("vsub", "vexp")),
+    _binary(name="EXPANDEXPDIF", function="expand_exp_dif", takes_blocks=True,
+            inside=("vsub", "vexp")),
+    TileOpcode(name="BRCB", work=TileWork.BLOCKS, inside=("vbrcb",)),
     _scalar(name="AXPY", function="axpy", inputs=2, inside=("vaxpy",)),
     _elements(name="BITWISENOT", function="bitwise_not", inside=("vnot",)),
     _binary(name="BITWISEAND", function="bitwise_and", inside=("vand",)),
@@ -323,7 +328,6 @@ NO_ROW: Final[Mapping[str, str]] = MappingProxyType(
         "REMRS": "a number before its tile, which the dump puts behind it",
         "INDEX_ADD": "rows that its indices name, added in an order that is not public in GM",
         "INDEX_ADD_UB": "rows that its indices name, which the scalar unit reads",
-        "BRCB": "a packed column, whose layout is not modelled",
         **dict.fromkeys(
             ("ROWARGMAX_SINGLE", "ROWARGMIN_SINGLE"), "an index beside each value, not modelled"
         ),

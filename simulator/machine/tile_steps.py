@@ -184,7 +184,7 @@ def step_values(step: TileStep, inputs: Sequence[_Values], family: str = A2_A3) 
             return _paired(row.function, inputs, step.inputs[0].format)
         case TileWork.ELEMENTS | TileWork.COMPARE:
             fmt = result.format if row.has_two_scalars else step.inputs[-1].format
-            operands = list(inputs)
+            operands = [_repeated(x, result.shape) for x in inputs] if row.takes_blocks else [*inputs]
             if step.scalar is not None:
                 last = len(operands) if row.scalar_at is None else row.scalar_at
                 operands.insert(0 if step.scalar_first else last, _scalar(step, fmt))
@@ -195,6 +195,8 @@ def step_values(step: TileStep, inputs: Sequence[_Values], family: str = A2_A3) 
             return _padded(inputs[0], _scalar(step, result.format), result.shape)
         case TileWork.TRANSPOSE:
             return _turned(inputs[0], step.axes)
+        case TileWork.BLOCKS:
+            return _expanded(np.swapaxes(inputs[0], -1, -2), result.shape)
         case TileWork.BYTES:
             return np.ascontiguousarray(inputs[0]).view(result.format.dtype)
         case TileWork.ACCUMULATE:
@@ -334,6 +336,13 @@ def _expanded(values: _Values, shape: tuple[int, ...]) -> _Values:
         return np.broadcast_to(values, shape)
     except ValueError:
         raise SimulatorFault(f"does not repeat {values.shape} to {shape}") from None
+
+
+def _repeated(values: _Values, shape: tuple[int, ...]) -> _Values:
+    """An operand with the extents of a result; of a column of blocks one element of each counts."""
+    if values.shape == shape:
+        return values
+    return np.ascontiguousarray(_expanded(values[..., :1], shape))
 
 
 def _scalar(step: TileStep, fmt: Format) -> _Values:

@@ -24,6 +24,7 @@ from ascend_kernels.schedule.parts import (
     TileOperation,
 )
 from ascend_kernels.schedule.planner.leaves.leaf_graph import LeafGraph, decimals, operation_cycles
+from ascend_kernels.schedule.planner.tiles.column_blocks import BLOCKS_OF_COLUMN
 from ascend_kernels.schedule.planner.tiles.open_extents import GIVES_EXTENTS, inferred
 from ascend_kernels.schedule.planner.tiles.tile_graph import (
     BLOCK_BYTES,
@@ -167,16 +168,25 @@ def padded(graph: TileGraph, parts: Mapping[int, _Part]) -> Mapping[int, Shape]:
 
     The last dimension is whole blocks, decided by the first operation that reads the tensor, or
     that writes it where none does; of operands that are combined the widest decides, unless one is
-    within a block (tile_graph_pass/graph_constraint/pad_local_buffer.cpp:249, :434, :496).
+    within a block (tile_graph_pass/graph_constraint/pad_local_buffer.cpp:249, :434, :496). A column
+    that is repeated in blocks has whole blocks of rows instead, and so have these blocks (:667).
     """
     found: dict[int, Shape] = {}
+    packed = {
+        tensor: tensor in node.inputs
+        for node in graph.nodes
+        if node.opcode == BLOCKS_OF_COLUMN
+        for tensor in (*node.inputs, *node.outputs)
+    }
     reads = [(node, tensor) for node in graph.nodes for tensor in node.inputs]
     writes = [(node, tensor) for node in graph.nodes for tensor in node.outputs]
     for node, tensor in (*reads, *writes):
         if tensor in parts and parts[tensor].raw == tensor and tensor not in found:
             *outer, last = graph.tensors[tensor].shape
             row = _padded_row(graph, node, graph.tensors[tensor])
-            found[tensor] = (*outer, round_up(last, row))
+            if tensor in packed:
+                outer[-1] = round_up(outer[-1], math.lcm(_ROW_BLOCKS, row))
+            found[tensor] = (*outer, last if packed.get(tensor) else round_up(last, row))
     visited: set[int] = set()
     for node, tensor in reads:
         if tensor in visited or tensor not in parts:
@@ -429,6 +439,8 @@ def _leaf(
             for each in operands
         )
 
+    packed = {x for node in nodes if node.opcode == BLOCKS_OF_COLUMN for x in node.inputs}
+
     @functools.cache
     def tile(tensor: int) -> TileOperand:
         held, part = graph.tensors[tensor], raw[tensor]
@@ -438,6 +450,7 @@ def _leaf(
             shape=shapes[part.raw],
             valid_shape=held.shape,
             offset=part.offset,
+            is_packed=tensor in packed,
         )
 
     for node in computed:

@@ -17,6 +17,7 @@ from ascend_kernels.schedule.planner.subgraphs import (
     eliminate_common,
     split,
 )
+from ascend_kernels.schedule.planner.tiles.column_blocks import repeat_columns
 from ascend_kernels.schedule.planner.tiles.handovers import pass_through_gm
 from ascend_kernels.schedule.planner.tiles.memory_conflicts import copy_given_back
 from ascend_kernels.schedule.planner.tiles.partition import partition
@@ -85,7 +86,7 @@ def _tiled(graph: TileGraph, name: str, cores: int, *, is_open: bool) -> TiledKe
     )
     tiles = drop_whole_views(settle_reshapes(settle_moves(tiles)))
     tasks = merge_alike(partition(tiles), cores)
-    copies = place_moves(eliminate_common(pass_through_gm(tasks)))
+    copies = repeat_columns(place_moves(eliminate_common(pass_through_gm(tasks))))
     return split(number_by_depth(copies), name, is_open=is_open)
 
 

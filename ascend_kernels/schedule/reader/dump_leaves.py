@@ -19,6 +19,7 @@ from ascend_kernels.schedule.parts import (
     TileOperation,
     lives,
 )
+from ascend_kernels.schedule.planner.tiles.column_blocks import BLOCKS_OF_COLUMN
 from ascend_kernels.schedule.planner.tiles.tile_graph import Node, exchanged, in_order, restored
 from ascend_kernels.schedule.reader.control_flow import scalars_of
 from ascend_kernels.schedule.scalars import Scalar
@@ -222,6 +223,8 @@ class LeafReader:
         magics = given[f"{end[0]}operands"]
         attribute = f"op_attr_{end}_combine_axis"
         packed = (given.get("op_attr") or {}).get(attribute) or [False] * len(magics)
+        if given["opcode"] == BLOCKS_OF_COLUMN and end == "input":
+            packed = [True]  # it goes through all rows of both, and upstream names neither
         if len(packed) != len(magics):
             raise ValueError(
                 f"operation {given['opmagic']}: {attribute} is of {len(packed)} tensors, not "

@@ -23,6 +23,10 @@ GIVES_EXTENTS = (TileWork.EXPAND, TileWork.FILL)
 """Kinds of work whose results hold data in extents of their own."""
 _BY_ELEMENTS = (TileWork.ELEMENTS, TileWork.CAST, TileWork.COMPARE, TileWork.REDUCE)
 """Kinds of work whose results hold data where operands do."""
+_OF_OWN_SHAPE: Final = frozenset(
+    (TileWork.PATTERN, TileWork.ONE_HOT, TileWork.BYTES, TileWork.BLOCKS)
+)
+"""Kinds of work whose results hold data in all of their shape."""
 
 
 def of_result(
@@ -84,7 +88,7 @@ def inferred(
             result = held.extents
         elif work in (TileWork.WEIGH, TileWork.SCATTER):
             result = inputs[0]
-        elif work in (TileWork.PATTERN, TileWork.ONE_HOT, TileWork.BYTES):
+        elif work in _OF_OWN_SHAPE or _has_blocks(graph, node):
             result = held.shape
         elif work is TileWork.TRANSPOSE:
             result = exchanged(inputs[0], node.attributes.axes)
@@ -109,6 +113,13 @@ def inferred(
         for scratch in node.outputs[1:]:
             found[scratch] = graph.tensors[scratch].shape
     return found
+
+
+def _has_blocks(graph: TileGraph, node: Node) -> bool:
+    """True for an operation with a column of blocks, whose extents are known."""
+    row = TILE_OPCODES.get(node.opcode)
+    shapes = {graph.tensors[each].shape for each in node.inputs}
+    return row is not None and row.takes_blocks and len(shapes) > 1
 
 
 def _are_whole(graph: TileGraph, node: Node, extents: Mapping[int, Scalars]) -> bool:

@@ -46,8 +46,6 @@ _NO_INSTRUCTION: Final = MappingProxyType(
     {"REGISTER_COPY": TileOpcode(name="REGISTER_COPY", work=TileWork.ELEMENTS, inside=())}
 )
 """Opcodes that no leaf has: a later stage leaves them out."""
-_REPEATS: Final = frozenset({"EXPANDEXPDIF"})
-"""Opcodes that repeat an operand themselves, where others read it repeated before."""
 _Box = tuple[int, Shape, Shape]
 """A region, a place in it and extents."""
 Boxes = tuple[tuple[Shape, Shape], ...]
@@ -167,26 +165,38 @@ class _Cutter:
         node = self._node
         (target,) = node.outputs
         shape = self._regions[target].tensor.shape
-        if node.opcode in _REPEATS and any(
-            self._regions[each].tensor.shape != shape for each in node.inputs
-        ):
-            raise PlanError(
-                f"{node.place}: an operand of one element along an axis is not planned; upstream "
-                "repeats a column in a block by BRCB, whose layout is not modelled"
-            )
         operands = [
             each
-            if self._regions[each].tensor.shape == shape
+            if self._regions[each].tensor.shape == shape or self._is_column(each, shape)
             else self._expand(each, self._region(self._repeated(each, target)))
             for each in node.inputs
         ]
         for offset, extent in self._tiles(shape):
-            inputs = [(each, offset, extent) for each in operands]
+            inputs = [
+                (each, offset, extent)
+                if self._regions[each].tensor.shape == shape
+                else (each, _at(offset, -1, 0), _at(extent, -1, 1))
+                for each in operands
+            ]
             outputs = [self._written(target, offset, extent)]
             if self._row.work is TileWork.COMPARE:
                 inputs = [self._compared(each) for each in inputs]
             outputs += self._scratch([target] if self._row.has_two_scalars else operands, extent)
             self._operate(node.opcode, inputs, outputs, node.attributes)
+
+    def _is_column(self, operand: int, shape: Shape) -> bool:
+        """True for a column that the operation itself repeats.
+
+        Raises:
+            PlanError: the operation repeats operands, and this is another one.
+        """
+        held = self._regions[operand].tensor.shape
+        if self._row.takes_blocks and (held != _at(shape, -1, 1) or len(shape) < 2):
+            raise PlanError(
+                f"{self._node.place}: {list(held)} beside {list(shape)} is not planned; only an "
+                "operand of one element along the last axis is"
+            )
+        return self._row.takes_blocks
 
     def _repeated(self, source: int, target: int) -> TileTensor:
         """An operand with the extents of a result."""
@@ -574,7 +584,9 @@ def _group(
 
 
 def _at(shape: Shape, axis: int, value: int) -> Shape:
-    return (*shape[:axis], value, *shape[axis + 1 :])
+    found = list(shape)
+    found[axis] = value
+    return tuple(found)
 
 
 def overlap(start: Shape, size: Shape, other: Shape, extent: Shape) -> bool:

@@ -1,0 +1,95 @@
+"""Columns that an operation repeats along rows: packed, then a block for each element.
+
+Where a kernel has such an operation upstream packs its columns, which it calls combined axes
+(r0.2.0, framework/src/passes/tile_graph_pass/graph_constraint/axis_combine.cpp; the option is set
+by vector/expand_exp_dif.cpp:61). Only a column that is copied in and read so alone is planned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from ascend_kernels.schedule.planner.tiles.tile_graph import (
+    BLOCK_BYTES,
+    Attributes,
+    Memory,
+    Node,
+    PlanError,
+    TileGraph,
+    consumers,
+    in_order,
+    place_of,
+    producers,
+)
+from simulator.machine.tile_opcodes import TILE_OPCODES
+
+BLOCKS_OF_COLUMN: Final = "BRCB"
+"""The opcode that fills a block with each element of a column."""
+
+
+def repeat_columns(graph: TileGraph) -> TileGraph:
+    """Give each operation that takes columns of blocks such a column, beside rows that are wider.
+
+    Raises:
+        PlanError: another column in UB, which upstream packs too, or extents known only when the
+            kernel runs.
+    """
+    takers = [each for each in graph.nodes if _takes_blocks(each)]
+    if not takers:
+        return graph
+    users, made = consumers(graph.nodes), producers(graph.nodes)
+    tensors, nodes = list(graph.tensors), {each.number: each for each in graph.nodes}
+    for node in graph.nodes:
+        for each in node.outputs[:1]:
+            held = graph.tensors[each]
+            if held.memory is not Memory.UB or len(held.shape) < 2 or held.shape[-1] != 1:
+                continue
+            is_copied = all(x.opcode == "COPY_IN" for x in made[each])
+            if not is_copied or not all(map(_takes_blocks, users.get(each, ()))):
+                raise PlanError(
+                    f"{place_of(node, users)}: a column beside {takers[0].place} is not planned; "
+                    "upstream packs it, which is followed for a column of an argument alone"
+                )
+    number, raw_tiles = graph.next_number, list(graph.raw_tiles)
+    for node in takers:
+        width = max(graph.tensors[each].shape[-1] for each in node.inputs)
+        for each in dict.fromkeys(node.inputs):
+            held = graph.tensors[each]
+            if held.shape[-1] == width:
+                continue
+            if held.is_open:
+                raise PlanError(
+                    f"{node.place}: a column of an extent known only when the kernel runs is not "
+                    "planned"
+                )
+            elems = BLOCK_BYTES // held.format.dtype.itemsize
+            shape = (*held.shape[:-1], elems)
+            tensors.append(
+                replace(held, shape=shape, raw=graph.first_raw + len(raw_tiles), raw_shape=())
+            )
+            raw_tiles.append(held.tile)
+            asked = Attributes(file=node.attributes.file, line=node.attributes.line)
+            nodes[number] = Node(
+                opcode=BLOCKS_OF_COLUMN,
+                number=number,
+                inputs=(each,),
+                outputs=(len(tensors) - 1,),
+                attributes=asked,
+                subgraph=node.subgraph,
+            )
+            reader = nodes[node.number]
+            inputs = tuple(len(tensors) - 1 if x == each else x for x in reader.inputs)
+            nodes[node.number] = replace(reader, inputs=inputs)
+            number += 1
+    return replace(
+        graph,
+        nodes=in_order(tuple(nodes.values())),
+        tensors=tuple(tensors),
+        raw_tiles=tuple(raw_tiles),
+    )
+
+
+def _takes_blocks(node: Node) -> bool:
+    row = TILE_OPCODES.get(node.opcode)
+    return row is not None and row.takes_blocks
