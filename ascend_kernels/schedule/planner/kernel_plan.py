@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy.typing as npt
 
 from ascend_kernels.schedule.parts import (
+    COPIES,
     Access,
     Branch,
     ControlStep,
@@ -241,8 +242,7 @@ def _issued(task: Task, leaves: Sequence[PlannedLeaf]) -> Task:
     """A task with an access of each copy of its leaf, spills among them, in the order of issue."""
     if task.leaf is None:
         return task
-    copies = leaves[task.leaf].copies
-    given = sum(len(each.offset) > 0 for each in task.accesses)
+    copies, given = leaves[task.leaf].copies, leaves[task.leaf].given
     moved = tuple(_access(copy, task) for copy in copies)
     if moved == task.accesses[:given]:
         return task
@@ -278,7 +278,12 @@ def _parameters(
         }
         for of_leaf in (
             [
-                {x.access for each in leaf.operations for x in ends(each) if x.access is not None}
+                {
+                    x.access
+                    for each in leaf.operations
+                    for x in (ends(each) if each.opcode in COPIES else ())
+                    if x.access is not None
+                }
                 for leaf in tiled.leaves
             ]
             for ends in (attrgetter("inputs"), attrgetter("outputs"))

@@ -37,6 +37,7 @@ from ascend_kernels.schedule.planner.tiles.tile_graph import (
     consumers,
     exchanged,
     in_order,
+    latency_cycles,
     place_of,
     producers,
     restored,
@@ -260,11 +261,14 @@ def split(graph: TileGraph, name: str, *, is_open: bool = False) -> TiledKernel:
         ordered = in_order(nodes)
         walked, identity = _walk(graph, ordered, raw, shapes)
         in_gm = [each for each in ordered if _is_in_gm(graph, each)]
-        if in_gm and len(in_gm) < len(ordered):
-            raise PlanError(f"{in_gm[0].place}: a reshape in GM inside a task is not planned")
-        if in_gm:
+        if len(in_gm) == len(ordered):
             tasks.append((None, ()))
             continue
+        if len(in_gm) > 1 or (in_gm and any(_is_numbered(graph, each) for each in ordered)):
+            raise PlanError(
+                f"{in_gm[0].place}: a reshape in GM inside a task, beside another or beside "
+                "numbers that the task says, is not planned"
+            )
         leaf = leaves.setdefault(identity, len(made))
         asking = [each for each in walked if _has_access(graph, each)]
         if leaf == len(made):
@@ -274,6 +278,7 @@ def split(graph: TileGraph, name: str, *, is_open: bool = False) -> TiledKernel:
         accesses: list[Access | None] = [None] * len(asking)
         for place, node in zip(orders[leaf], asking, strict=True):
             accesses[place] = _access(graph, node, temporaries, extents)
+        accesses += (_whole_of(graph, x, temporaries) for node in in_gm for x in _ends(node))
         tasks.append((leaf, tuple(each for each in accesses if each is not None)))
     return TiledKernel(
         leaves=tuple(made),
@@ -292,6 +297,21 @@ def _asks_extents(graph: TileGraph, node: Node) -> bool:
     """True for an operation, no copy, whose extents its task says."""
     work = TILE_OPCODES[node.opcode].work if node.opcode in TILE_OPCODES else None
     return work in GIVES_EXTENTS and graph.tensors[node.outputs[0]].is_open
+
+
+def _is_numbered(graph: TileGraph, node: Node) -> bool:
+    return _has_access(graph, node) and node.opcode not in COPIES
+
+
+def _ends(node: Node) -> tuple[int, ...]:
+    return (*node.inputs, *node.outputs)
+
+
+def _whole_of(graph: TileGraph, tensor: int, temporaries: Mapping[int, Temporary]) -> Access:
+    """All of a tensor that is reshaped, or that is reshaped to."""
+    held = graph.tensors[tensor]
+    name = held.name or temporaries[tensor].name
+    return Access(tensor=name, offset=(0,) * len(held.shape), shape=held.extents)
 
 
 def _has_access(graph: TileGraph, node: Node) -> bool:
@@ -412,7 +432,7 @@ def _leaf(
     is_open: bool,
 ) -> LeafGraph:
     operations = []
-    computed = [node for node in nodes if not _is_in_gm(graph, node)]
+    computed = nodes
     tensors: dict[int, int] = {}
     in_gm: dict[int, int] = {}
     gm_tensors: list[int] = []
@@ -453,15 +473,18 @@ def _leaf(
             is_packed=tensor in packed,
         )
 
+    copies = sum(node.opcode in COPIES for node in computed)
+    reshaped: list[int] = []
     for node in computed:
-        place = len(gm_tensors)
+        is_copy = node.opcode in COPIES
 
-        def operand(tensor: int, place: int = place) -> TileOperand:
+        def operand(tensor: int, is_copy: bool = is_copy) -> TileOperand:
             held = graph.tensors[tensor]
             if held.memory is Memory.UB:
                 return tile(tensor)
-            gm_tensors.append(in_gm.setdefault(tensor, len(in_gm)))
-            return TileOperand(access=place, format=held.format)
+            moved, first = (gm_tensors, 0) if is_copy else (reshaped, copies)
+            moved.append(in_gm.setdefault(tensor, len(in_gm)))
+            return TileOperand(access=first + len(moved) - 1, format=held.format)
 
         asked, row = node.attributes, TILE_OPCODES[node.opcode]
         operation = TileOperation(
@@ -479,6 +502,7 @@ def _leaf(
             axis=asked.axis,
             axes=asked.axes,
             function=asked.function,
+            latency=_reshape_cycles(graph, node) if _is_in_gm(graph, node) else 0,
             file=asked.file,
             line=asked.line,
         )
@@ -488,9 +512,18 @@ def _leaf(
         operations=tuple(operations),
         reads=tuple(numbers(node.inputs) for node in computed),
         writes=tuple(numbers(node.outputs) for node in computed),
-        gm_tensors=tuple(gm_tensors),
+        gm_tensors=(*gm_tensors, *reshaped),
         guessed=frozenset(each for each in graph.guessed_raws if each in buffers),
     )
+
+
+def _reshape_cycles(graph: TileGraph, node: Node) -> int:
+    """Those of a reshape in GM, where a leaf knows no extents."""
+    sizes = (
+        [(math.prod(graph.tensors[x].shape), graph.tensors[x].format) for x in tensors]
+        for tensors in (node.inputs, node.outputs)
+    )
+    return latency_cycles(node.opcode, *sizes)
 
 
 def _with_extents(

@@ -279,6 +279,8 @@ def _leaf_of(
     def operand(tensor: Tensor) -> TileOperand:
         made = tensor.operand
         if tensor.buffer is None:
+            if made.access is not None and made.access >= given:  # of a reshape in GM
+                return replace(made, access=made.access - given + total)
             is_copied = made.access is not None or tensor.workspace is not None
             return replace(made, access=len(copies) - 1) if is_copied else made
         if id(tensor) not in tiles:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ascend_kernels.schedule.parts import Buffer, Flag, Leaf, TileOperation
+from ascend_kernels.schedule.parts import COPIES, Buffer, Flag, Leaf, TileOperation
 from ascend_kernels.schedule.planner.leaves.addresses import (
     Copy,
     StartedLeaf,
@@ -38,11 +38,13 @@ class PlannedLeaf:
     Attributes:
         leaf: with addresses and syncs; its copies are numbered in the order of issue.
         copies: of each, the access of the operations that were given, or the place of a spill.
+        given: the copies among these operations.
         simplified: the rule that is applied in part, and where; "" if none is.
     """
 
     leaf: Leaf
     copies: tuple[Copy, ...]
+    given: int
     simplified: str = ""
 
 
@@ -62,7 +64,8 @@ def plan_leaf(name: str, graph: LeafGraph, ub_bytes: int) -> PlannedLeaf:
     shared = with_shared_buffers(graph)
     run = started(shared, first_order(shared, allocation_order(shared)), ub_bytes)
     found = run.leaf
-    tensors = [each.tensor for each in found.copies]
+    given = sum(each.opcode in COPIES for each in graph.operations)
+    tensors = [*(each.tensor for each in found.copies), *graph.gm_tensors[given:]]
     operations = with_syncs(found.operations, found.buffers, tensors)
     _check_written_in_turn(operations, found.buffers)
     return PlannedLeaf(
@@ -73,6 +76,7 @@ def plan_leaf(name: str, graph: LeafGraph, ub_bytes: int) -> PlannedLeaf:
             buffers=with_lives(found.buffers, operations),
         ),
         copies=found.copies,
+        given=given,
         simplified=_simplified(shared, run, ub_bytes),
     )
 

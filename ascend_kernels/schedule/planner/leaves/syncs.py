@@ -48,7 +48,7 @@ def with_syncs(
         buffers: with addresses.
         tensors: in GM, what each access of a copy touches.
     """
-    places = [_Place(pipe=each.pipe, waits_in=waiting_pipe(each)) for each in operations]
+    places = [_Place(pipe=_own_pipe(each), waits_in=_waits_in(each)) for each in operations]
     # Of each pipe: its last operation that waits, and up to where it has waited for each other.
     last: dict[str, int] = {}
     covered: dict[str, dict[str, int]] = {}
@@ -67,6 +67,17 @@ def with_syncs(
                 for pipe, until in tuple(covered[one.pipe].items()):
                     known[pipe] = max(known.get(pipe, -1), until)
     return _Events(operations, places).synced()
+
+
+def _own_pipe(operation: TileOperation) -> str:
+    """Its pipe; a reshape in GM counts as a copy out (insert_sync.cpp:405, AdjustReshapeCfg)."""
+    is_in_gm = operation.opcode == "RESHAPE" and operation.inputs[0].buffer is None
+    return "MTE3" if is_in_gm else operation.pipe
+
+
+def _waits_in(operation: TileOperation) -> str:
+    own = _own_pipe(operation)
+    return waiting_pipe(operation) if own == operation.pipe else own
 
 
 def _dependences(
@@ -108,10 +119,10 @@ def _dependences(
         bits = (
             touched(wrote, operation.inputs)
             | touched(read, operation.outputs)
-            | (touched(wrote, tiles) & ~pipes.get(waiting_pipe(operation), 0))
+            | (touched(wrote, tiles) & ~pipes.get(_waits_in(operation), 0))
         )
         yield [before for before in range(bits.bit_length() - 1, -1, -1) if bits >> before & 1]
-        own, queue = 1 << index, waiting_pipe(operation)
+        own, queue = 1 << index, _waits_in(operation)
         pipes[queue] = pipes.get(queue, 0) | own
         for found, operands in ((read, operation.inputs), (wrote, operation.outputs)):
             for each in operands:
