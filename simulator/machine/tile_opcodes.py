@@ -238,7 +238,7 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
     _scalar(name="GCDS", function="gcd", inside=(_UNIT_S,)),
     _binary(name="EXPANDEXPDIF", function="expand_exp_dif", takes_blocks=True,
             inside=("vsub", "vexp")),
-    TileOpcode(name="BRCB", work=TileWork.BLOCKS, inside=("vbrcb",)),
+    TileOpcode(name="BRCB", work=TileWork.BLOCKS, in_place=True, inside=("vbrcb",)),
     _scalar(name="AXPY", function="axpy", inputs=2, inside=("vaxpy",)),
     _elements(name="BITWISENOT", function="bitwise_not", inside=("vnot",)),
     _binary(name="BITWISEAND", function="bitwise_and", inside=("vand",)),

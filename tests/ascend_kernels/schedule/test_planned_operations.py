@@ -114,12 +114,9 @@ def test_a_refusal_names_the_operation_and_its_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("where", "where: WHERE_SS is not planned: it needs two numbers that the dump lacks"),
         ("argmax", "argmax: ROWARGMAX_SINGLE is not planned: it needs an index beside each value"),
         ("argmin", "argmin: ROWARGMIN_SINGLE is not planned: it needs an index beside each value"),
         ("atomic_add", "atomic_add: ATOMIC_RMW is not planned: it needs additions in GM"),
-        ("expand_exp_dif", "EXPANDEXPDIF: an operand of one element along an axis is not planned"),
-        ("permute", "permute: PERMUTE is not planned: it needs a move that is not modelled"),
         ("index_add", "index_add: INDEX_ADD is not planned: it needs rows that its indices name"),
     ],
 )
