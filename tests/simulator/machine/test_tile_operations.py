@@ -16,7 +16,7 @@ from simulator.machine.tasks import TaskMemory, TileInstruction, TileTask, run_t
 from simulator.machine.tile_functions import CHAINS
 from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
 from simulator.machine.tile_steps import TileBox, TileStep
-from simulator.numbers.formats import FP16, FP32, INT8, INT32
+from simulator.numbers.formats import BOOL, FP16, FP32, INT8, INT32
 from tiling.chips import DEFAULT_CHIP
 
 ROWS, COLUMNS = 4, 16
@@ -439,3 +439,60 @@ def test_indices_of_a_scatter_lie_inside_its_tile(changed: TileStep, says: str |
         return
     with pytest.raises(SimulatorFault, match=says):
         run(scattering(*program))
+
+
+CHOICE = replace(ub(B), tensor_shape=(ROWS, 32), format=BOOL)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "says"), [((7.0, 2.0), ""), ((None, 2.0), "no scalar"), ((7.0, None), "no second")]
+)
+def test_a_choice_between_two_numbers_has_both(
+    numbers: tuple[float | None, float | None], says: str
+) -> None:
+    first, other = numbers
+    chosen = replace(step("WHERE_SS", ub(C), CHOICE, scalar=first), other_scalar=other)
+    program = (step("VEC_DUP", CHOICE, scalar=1), BARRIER, chosen, *LEAVES, STORE)
+    buffers = ((B, 0, 2), (C, 2, 9))
+    if not says:
+        assert (run(task(program, buffers=buffers))[:ROWS] == first).all()
+        return
+    with pytest.raises(SimulatorFault, match=f"has {says}"):
+        run(task(program, buffers=buffers))
+
+
+def test_a_block_repeats_one_element_of_a_packed_column() -> None:
+    column = replace(ub(B), tensor_shape=(1, 8), shape=(1, ROWS), format=FP32)
+    blocks = replace(ub(C), tensor_shape=(ROWS, 8), shape=(ROWS, 8))
+    rows = replace(gm("x"), tensor_shape=(1, 2 * ROWS * COLUMNS), shape=(1, ROWS))
+    spread = step("BRCB", blocks, column)
+    stored = replace(gm("y"), shape=(ROWS, 8))
+    program = (
+        step("COPY_IN", column, rows),
+        *ARRIVED,
+        spread,
+        *LEAVES,
+        step("COPY_OUT", stored, blocks),
+    )
+    found = run(task(program, buffers=((B, 0, 3), (C, 3, 9))))
+
+    np.testing.assert_array_equal(found[:ROWS, :8], np.repeat(np.arange(ROWS), 8).reshape(ROWS, 8))
+    short = replace(column, shape=(1, ROWS - 1))
+    other = tuple(replace(x, inputs=(short,)) if x is spread else x for x in program)
+    with pytest.raises(SimulatorFault, match=r"does not repeat \(3, 1\) to \(4, 8\)"):
+        run(task(other, buffers=((B, 0, 3), (C, 3, 9))))
+
+
+def test_bytes_that_make_no_whole_number_of_elements_are_a_fault() -> None:
+    line = replace(gm("x"), tensor_shape=(2 * ROWS * COLUMNS,), offset=(0,), shape=(16,))
+    bytes_ = replace(ub(B), tensor_shape=(64,), offset=(0,), shape=(63,), format=INT8)
+    elements = replace(ub(C), tensor_shape=(16,), offset=(0,), shape=(16,))
+    program = (
+        step("VEC_DUP", bytes_, scalar=0),
+        BARRIER,
+        step("UNPACK", elements, bytes_),
+        *LEAVES,
+        step("COPY_OUT", replace(line, space="gm.y"), elements),
+    )
+    with pytest.raises(SimulatorFault, match="its size must be a divisor"):
+        run(task(program, buffers=((B, 0, 2), (C, 2, 9))))
