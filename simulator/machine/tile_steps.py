@@ -184,7 +184,9 @@ def step_values(step: TileStep, inputs: Sequence[_Values], family: str = A2_A3) 
             return _paired(row.function, inputs, step.inputs[0].format)
         case TileWork.ELEMENTS | TileWork.COMPARE:
             fmt = result.format if row.has_two_scalars else step.inputs[-1].format
-            operands = [_repeated(x, result.shape) for x in inputs] if row.takes_blocks else [*inputs]
+            operands = list(inputs)
+            if row.takes_blocks:
+                operands = [_repeated(each, result.shape) for each in inputs]
             if step.scalar is not None:
                 last = len(operands) if row.scalar_at is None else row.scalar_at
                 operands.insert(0 if step.scalar_first else last, _scalar(step, fmt))

@@ -17,7 +17,10 @@ from ascend_kernels.schedule.planner.subgraphs import (
     eliminate_common,
     split,
 )
-from ascend_kernels.schedule.planner.tiles.column_blocks import repeat_columns
+from ascend_kernels.schedule.planner.tiles.column_blocks import (
+    packing_operation,
+    repeat_columns,
+)
 from ascend_kernels.schedule.planner.tiles.handovers import pass_through_gm
 from ascend_kernels.schedule.planner.tiles.memory_conflicts import copy_given_back
 from ascend_kernels.schedule.planner.tiles.partition import partition
@@ -50,11 +53,18 @@ def tiled_kernel(graphs: Sequence[TileGraph], name: str, *, cores: int) -> Tiled
         PlanError: an operation, or a way to pass a result on, that is not planned; names it with
             its line.
     """
+    packing = packing_operation(graphs)
     is_open = any(each.is_open for graph in graphs for each in graph.tensors)
     parts = [
         with_shared_rows(
             graph,
-            partial(_tiled, name=f"{name} {graph.name}".rstrip(), cores=cores, is_open=is_open),
+            partial(
+                _tiled,
+                name=f"{name} {graph.name}".rstrip(),
+                cores=cores,
+                packing=packing,
+                is_open=is_open,
+            ),
         )
         for graph in graphs
     ]
@@ -80,13 +90,13 @@ def tiled_kernel(graphs: Sequence[TileGraph], name: str, *, cores: int) -> Tiled
     return TiledKernel(leaves=tuple(leaves.values()), bodies=tuple(bodies))
 
 
-def _tiled(graph: TileGraph, name: str, cores: int, *, is_open: bool) -> TiledKernel:
+def _tiled(graph: TileGraph, name: str, cores: int, *, packing: str, is_open: bool) -> TiledKernel:
     tiles = duplicate_views(
         split_assembled(split_raw(split_reshapes(merge_views(cut(copy_given_back(graph))))))
     )
     tiles = drop_whole_views(settle_reshapes(settle_moves(tiles)))
     tasks = merge_alike(partition(tiles), cores)
-    copies = repeat_columns(place_moves(eliminate_common(pass_through_gm(tasks))))
+    copies = repeat_columns(place_moves(eliminate_common(pass_through_gm(tasks))), packing)
     return split(number_by_depth(copies), name, is_open=is_open)
 
 

@@ -137,9 +137,9 @@ class LeafReader:
             shape: Sequence[Scalar] = () if written is None else scalars_of(written)
             if operation["opcode"] in COPIES:
                 dims = range(len(self._tensors[operation["ooperands"][0]]["shape"]))
-                if operation["opcode"] in INWARD:
-                    dims = exchanged(dims, _turned_axes(operation))
-                shape = [("valid", access, axis) for axis in dims]
+                is_inward = operation["opcode"] in INWARD
+                axes = exchanged(dims, _turned_axes(operation) if is_inward else ())
+                shape = [("valid", access, axis) for axis in axes]
                 access += 1
                 if operation["opcode"] == "COPY_IN":
                     self._record_reload(operation["ooperands"][0], shape)

@@ -56,7 +56,8 @@ def test_a_permutation_moves_rows_on_the_way_in_once_the_scalar_unit_may_go_on()
     for leaf in planned.leaves:
         (place,) = (k for k, x in enumerate(leaf.operations) if x.opcode == "PERMUTE")
         before, after = leaf.operations[place - 1], leaf.operations[place + 1]
-        assert before.flag is not None and after.flag is not None
+        assert before.flag is not None
+        assert after.flag is not None
         assert (before.opcode, before.flag.setter, before.flag.waiter) == ("SYNC_DST", "MTE3", "S")
         assert (after.opcode, after.flag.setter, after.flag.waiter) == ("SYNC_SRC", "MTE2", "MTE3")
     given, found = codes(FP16), np.zeros(y[0], np.float16)
@@ -93,7 +94,7 @@ def test_a_permutation_of_the_last_axis_goes_element_by_element_and_is_refused()
         pypto.set_vec_tile_shapes(2, 8, 32)
         y[:] = pypto.permute(x, [2, 0, 1])
 
-    with pytest.raises(PlanError, match="^permute at .*: PERMUTE_ELEMENT is not planned"):
+    with pytest.raises(PlanError, match=r"^permute at .*: PERMUTE_ELEMENT is not planned"):
         kernel(turned, FP16, ([32, 3, 8], pypto.DT_FP16))
 
 

@@ -7,6 +7,7 @@ by vector/expand_exp_dif.cpp:61). Only a column that is copied in and read so al
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -28,16 +29,25 @@ BLOCKS_OF_COLUMN: Final = "BRCB"
 """The opcode that fills a block with each element of a column."""
 
 
-def repeat_columns(graph: TileGraph) -> TileGraph:
+def packing_operation(graphs: Sequence[TileGraph]) -> str:
+    """The first operation with which columns of a kernel are packed, with its place; "" of none."""
+    return next((x.place for graph in graphs for x in graph.nodes if _takes_blocks(x)), "")
+
+
+def repeat_columns(graph: TileGraph, packing: str) -> TileGraph:
     """Give each operation that takes columns of blocks such a column, beside rows that are wider.
+
+    Args:
+        graph: with copies.
+        packing: the operation with which the kernel's columns are packed; "" if none is.
 
     Raises:
         PlanError: another column in UB, which upstream packs too, or extents known only when the
             kernel runs.
     """
-    takers = [each for each in graph.nodes if _takes_blocks(each)]
-    if not takers:
+    if not packing:
         return graph
+    takers = [each for each in graph.nodes if _takes_blocks(each)]
     users, made = consumers(graph.nodes), producers(graph.nodes)
     tensors, nodes = list(graph.tensors), {each.number: each for each in graph.nodes}
     for node in graph.nodes:
@@ -48,7 +58,7 @@ def repeat_columns(graph: TileGraph) -> TileGraph:
             is_copied = all(x.opcode == "COPY_IN" for x in made[each])
             if not is_copied or not all(map(_takes_blocks, users.get(each, ()))):
                 raise PlanError(
-                    f"{place_of(node, users)}: a column beside {takers[0].place} is not planned; "
+                    f"{place_of(node, users)}: a column beside {packing} is not planned; "
                     "upstream packs it, which is followed for a column of an argument alone"
                 )
     number, raw_tiles = graph.next_number, list(graph.raw_tiles)

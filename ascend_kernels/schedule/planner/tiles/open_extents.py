@@ -7,6 +7,7 @@ Source: upstream pypto at tag r0.2.0, framework/src/interface/operation/op_infer
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
 
 from ascend_kernels.schedule.parts import COPIES, OUTWARD, Scalars
 from ascend_kernels.schedule.planner.tiles.tile_graph import (
