@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from ascend_kernels.schedule.parts import COPIES, Leaf, TileOperand, TileOperation
+from ascend_kernels.schedule.parts import COPIES, INWARD, Leaf, TileOperand, TileOperation
 from ascend_kernels.schedule.planner.leaves.leaf_graph import LeafGraph
 from ascend_kernels.schedule.reader.dump_leaves import LeafReader, entries_of
 from ascend_kernels.schedule.reader.upstream_dump import CHIP, FIRST_LEAVES, LAST_PASS
@@ -67,7 +67,7 @@ def _leaf(first: dict[str, Any], then: dict[str, Any]) -> DumpedLeaf:
                 names.setdefault(int(found[1]), shape)
     for each in first["tensors"]:
         each["dynvalidshape"] = names.get(each["magic"], each["dynvalidshape"])
-    operations = first["operations"]
+    operations = [each for each in first["operations"] if not _is_view_of_gm(first, each)]
     return DumpedLeaf(
         graph=LeafGraph(
             operations=_early(first, entries),
@@ -91,6 +91,10 @@ def _early(function: dict[str, Any], entries: Mapping[int, int]) -> tuple[TileOp
     for each in function["tensors"]:
         if each["mem_type"]["asis"] == _UB:
             each["mem_id"], each["mem_range"] = each["rawtensor"], [0, 0]
+    packed = [x for each in function["operations"] if each["opcode"] == "BRCB" for x in _ends(each)]
+    for each in function["operations"]:  # the last pass says it of copies
+        if each["opcode"] in INWARD and each["ooperands"][0] in packed:
+            each["op_attr"] = {**(each.get("op_attr") or {}), "op_attr_output_combine_axis": [True]}
     leaf = LeafReader(function, {}, {}, {}, entries, _FORMATS, UB_BYTES).read().leaf
 
     def raw(operand: TileOperand) -> TileOperand:
@@ -104,13 +108,32 @@ def _early(function: dict[str, Any], entries: Mapping[int, int]) -> tuple[TileOp
     )
 
 
+def _ends(operation: Mapping[str, Any]) -> tuple[int, int]:
+    """The numbers of the first tensor that an operation reads, and that it writes."""
+    return operation["ioperands"][0], operation["ooperands"][0]
+
+
+def _is_view_of_gm(function: Mapping[str, Any], operation: Mapping[str, Any]) -> bool:
+    in_gm = {x["magic"] for x in function["tensors"] if x["mem_type"]["asis"] != _UB}
+    return operation["opcode"] == "VIEW" and {*_ends(operation)} <= in_gm
+
+
 def _copied(function: Mapping[str, Any], key: str) -> tuple[int, ...]:
+    """What copies touch in GM, and behind that both ends of reshapes there."""
     numbers = {each["magic"]: each[key] for each in function["tensors"]}
-    return tuple(
-        numbers[each["ioperands" if each["opcode"] == "COPY_IN" else "ooperands"][0]]
+    in_gm = {x["magic"] for x in function["tensors"] if x["mem_type"]["asis"] != _UB}
+    copied = (
+        _ends(each)[each["opcode"] not in INWARD]
         for each in function["operations"]
         if each["opcode"] in COPIES
     )
+    reshaped = (
+        end
+        for each in function["operations"]
+        if each["opcode"] == "RESHAPE" and {*_ends(each)} <= in_gm
+        for end in _ends(each)
+    )
+    return tuple(numbers[each] for each in (*copied, *reshaped))
 
 
 def _function(path: Path) -> dict[str, Any]:
