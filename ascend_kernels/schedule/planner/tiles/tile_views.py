@@ -255,7 +255,7 @@ def settle_moves(graph: TileGraph) -> TileGraph:
         (target, *_) = node.outputs
         readers = users.get(target, ())
         turned = [each for each in readers if _transposes_by(each) is Pipe.MTE2]
-        if turned == readers and node.opcode == "VIEW" and lies_in_gm(node.inputs[0]):
+        if turned and turned == readers and node.opcode == "VIEW" and lies_in_gm(node.inputs[0]):
             tensors[target] = replace(tensors[target], memory=Memory.TEMPORARY)
         is_there = node.opcode == "ASSEMBLE" and (lies_in_gm(node.inputs[0]) or target in apart)
         if _transposes_by(node) is Pipe.MTE3 or is_there:
