@@ -40,9 +40,9 @@ from simulator.machine.tile_opcodes import (
     UNBOUND,
     TileWork,
 )
-from simulator.machine.tile_steps import TileBox, TileStep
+from simulator.machine.tile_steps import ROUNDED, TileBox, TileStep
 from simulator.numbers.convert import Conversion
-from simulator.numbers.formats import Format
+from simulator.numbers.formats import BF16, FP32, Format
 
 _UNBOUND: Final = {each.name for each in TILE_OPCODES.values() if each.work in UNBOUND}
 MAX_TASKS: Final = 1 << 15
@@ -565,6 +565,9 @@ def _step(
     if row.work is TileWork.CAST and inputs:
         pair = inputs[0].format, outputs[0].format
         chain = conversions(resolve(isa, *pair, operation.mode, saturate=operation.saturate))
+    if operation.function == ROUNDED:
+        pairs = (FP32, BF16), (BF16, FP32)
+        chain = tuple(each for pair in pairs for each in conversions(resolve(isa, *pair)))
     return TileStep(
         opcode=row,
         inputs=inputs,

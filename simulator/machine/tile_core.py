@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from simulator.arithmetic import OPERATIONS
+from simulator.arithmetic.indexed.gather_scatter import is_factor
 from simulator.machine.core import Registers
 from simulator.machine.isa import Pipe
 from simulator.machine.memory import (
@@ -89,7 +90,7 @@ class TileCore:
             _check_copy(step)
         reads = tuple(region for tile in step.inputs for region in tile.regions())
         result, *scratch = step.outputs
-        writes = tuple(map(_whole, scratch))
+        writes = tuple(map(_whole, (*scratch, *scaled_terms(step))))
         _check_overlap(step)
         if row.is_late:
             return Effect(reads=reads, writes=writes, late_writes=result.regions())
@@ -122,7 +123,7 @@ class TileCore:
         if values.dtype != result.format.dtype:
             raise SimulatorFault(f"gives {values.dtype}, and its output is {result.format}")
         self._write(result, values)
-        for tile in scratch:
+        for tile in (*scratch, *scaled_terms(step)):
             region = _whole(tile)
             self._ub.note(region, np.zeros((region.count, region.width), np.bool_))
 
@@ -256,10 +257,21 @@ def _whole(tile: TileBox) -> Region:
 
 _BY_INDEX: Final = frozenset((TileWork.GATHER, TileWork.SCATTER))
 """Works whose second input names places along an axis."""
+_OVER_FIRST: Final = frozenset((TileWork.SCATTER, TileWork.ADD_AT))
+"""Works that write elements of their first input, and move none of the others."""
 _ALONG_AXES: Final = (
-    REDUCTIONS | _BY_INDEX | {TileWork.ACCUMULATE, TileWork.EXPAND, TileWork.TRANSPOSE}
+    REDUCTIONS
+    | _BY_INDEX
+    | {TileWork.ACCUMULATE, TileWork.ADD_AT, TileWork.EXPAND, TileWork.TRANSPOSE}
 )
 """Works that go along axes of their first input."""
+
+
+def scaled_terms(step: TileStep) -> tuple[TileBox, ...]:
+    """The terms of an addition by index that are multiplied where they lie (indexadd.h:32)."""
+    if step.opcode.work is not TileWork.ADD_AT or step.scalar is None:
+        return ()
+    return step.inputs[1:2] if is_factor(step.scalar) else ()
 
 
 def _check_copy(step: TileStep) -> None:
@@ -292,6 +304,13 @@ def _check_axes(step: TileStep) -> None:
         if len(index) != dims or any(index[each] > tile.shape[each] for each in others):
             does = "gathers" if row.work is TileWork.GATHER else "scatters"
             raise SimulatorFault(f"{does} {index} elements along axis {axes[0]} of {tile.shape}")
+    if row.work is TileWork.ADD_AT:
+        terms, index = (each.shape for each in step.inputs[1:])
+        axis = axes[0] % dims
+        if terms != (*tile.shape[:axis], *index[:1], *tile.shape[axis + 1 :]) or len(index) != 1:
+            raise SimulatorFault(
+                f"adds {terms} elements at {index} places along axis {axes[0]} of {tile.shape}"
+            )
 
 
 def _check_alias(step: TileStep) -> None:
@@ -329,10 +348,11 @@ def _place(tile: TileBox) -> object:
 def _check_overlap(step: TileStep) -> None:
     """Refuse an output over an input, but in place, and outputs over each other.
 
-    A scatter writes single elements of its first input, while it reads the others one by one.
+    A scatter, and an addition by index, write elements of their first input, while they read the
+    others one by one.
     """
     result, *scratch = step.outputs
-    is_scatter = step.opcode.work is TileWork.SCATTER
+    is_scatter = step.opcode.work in _OVER_FIRST
     for place, tile in enumerate(step.inputs):
         alike = (result.first_byte, result.strides_bytes, result.elem_bytes) == (
             tile.first_byte,

@@ -38,6 +38,7 @@ class TileWork(enum.Enum):
     ACCUMULATE = "the sums or products of all elements up to each along an axis"
     GATHER = "elements along an axis, read by indices"
     SCATTER = "the elements, and others along an axis where indices name places"
+    ADD_AT = "the elements, and terms times the scalar added along an axis where indices say"
     PATTERN = "elements along the last axis at a fixed pattern, whose number is the scalar"
     ONE_HOT = "1 at the place that each element names along a new last axis, else 0"
     TRIANGLE = "the elements on one side of a diagonal, their products with 0 on the other"
@@ -98,6 +99,9 @@ _elements = partial(TileOpcode, work=TileWork.ELEMENTS, in_place=True)
 _binary = partial(_elements, inputs=2)
 _scalar = partial(_elements, has_scalar=True)
 _special = partial(_elements, has_scratch=True)
+_add_at = partial(
+    TileOpcode, work=TileWork.ADD_AT, inputs=3, has_scalar=True, has_scratch=True, in_place=True
+)
 _reduce = partial(TileOpcode, work=TileWork.REDUCE, has_scratch=True)
 _lines = partial(_reduce, work=TileWork.REDUCE_LINES, in_place=True)
 _FLOATS: Final = frozenset((FP32, FP16, BF16))
@@ -275,6 +279,8 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
             has_scalar=True, in_place=True, inside=(_UNIT_S,)),
     TileOpcode(name="SCATTER", work=TileWork.SCATTER, pipe=Pipe.S, inputs=3, has_scratch=True,
             in_place=True, inside=(_UNIT_S,)),
+    _add_at(name="INDEX_ADD", inside=("vmuls", "vconv", "vadd", _UNIT_S)),
+    _add_at(name="INDEX_ADD_UB", inside=("vmuls", "vconv", "vadd", _UNIT_S)),
     _reduce(name="ROWSUM_SINGLE", function="sum", inside=("vector_dup", "vadd", "vcgadd", "vcadd")),
     _reduce(name="ROWMAX_SINGLE", function="amax",
             inside=("vector_dup", "vmax", "vcgmax", "vcmax")),
@@ -297,6 +303,7 @@ PAIRED: Final[Mapping[str, str]] = MappingProxyType(
 )
 """By a reduction, the opcode that joins two of its tiles."""
 _SORTED: Final = "sorted pairs of value and index, whose layout is not modelled"
+ADDED_IN_GM: Final = "additions in GM by several tasks, whose order is not public"
 _BY_GM: Final = "elements of GM by indices that are data"
 NO_ROW: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -306,14 +313,12 @@ NO_ROW: Final[Mapping[str, str]] = MappingProxyType(
         "POWS": "a number that chooses among several functions",
         "REMRS": "a number before its tile, which the dump puts behind it",
         **dict.fromkeys(("PERMUTE", "PACK", "UNPACK"), "a move that is not modelled"),
-        "INDEX_ADD": "rows that its indices name, added in an order that is not public in GM",
-        "INDEX_ADD_UB": "rows that its indices name, which the scalar unit reads",
         "BRCB": "a packed column, whose layout is not modelled",
         "WHERE_SS": "two numbers that the dump lacks",
         **dict.fromkeys(
             ("ROWARGMAX_SINGLE", "ROWARGMIN_SINGLE"), "an index beside each value, not modelled"
         ),
-        "ATOMIC_RMW": "additions in GM by several tasks, whose order is not public",
+        "ATOMIC_RMW": ADDED_IN_GM,
     }
 )
 """Opcodes that occur in kernels and have no row, each with the reason."""

@@ -23,7 +23,7 @@ from simulator.arithmetic.indexed.by_place import (
     pattern,
     spaced,
 )
-from simulator.arithmetic.indexed.gather_scatter import gather, scatter
+from simulator.arithmetic.indexed.gather_scatter import gather, is_factor, scatter
 from simulator.arithmetic.indexed.running_sums import prefix_scan
 from simulator.machine.isa import Pipe
 from simulator.machine.memory import Bytes, Region, SimulatorFault, UbRange
@@ -37,6 +37,8 @@ from tiling.chips import A2_A3
 _Values = npt.NDArray[Any]
 SHIFTED: Final = "shifted"
 """The function of running sums that add tiles shifted by 1, 2, 4, ... elements, not in turn."""
+ROUNDED: Final = "rounded"
+"""The function of additions by index in FP32 whose factor, products and sums are those of BF16."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,10 +138,12 @@ class TileStep:
         scalar_first: the number is the first operand.
         step: the distance of numbers that begin with it.
         numbers: those of the tile: the diagonal of a triangle, the first place of a range.
-        function: of a comparison, the row of `OPERATIONS`; the name of a triangle; `SHIFTED`.
+        function: of a comparison, the row of `OPERATIONS`; the name of a triangle; `SHIFTED` or
+            `ROUNDED`.
         axis: of a reduction of lines, of sums, of indices, of a repetition.
         axes: that are exchanged.
-        conversions: of a cast.
+        conversions: of a cast; of additions by index, those that round the factor, each product and
+            each sum.
     """
 
     opcode: TileOpcode
@@ -207,6 +211,8 @@ def step_values(step: TileStep, inputs: Sequence[_Values], family: str = A2_A3) 
             return _gathered(inputs, step.inputs[0].format, step.axis)
         case TileWork.SCATTER:
             return _scattered(step, inputs)
+        case TileWork.ADD_AT:
+            return _added_at(step, inputs)
         case TileWork.PATTERN:
             return inputs[0][..., _pattern(step)]
         case TileWork.ONE_HOT:
@@ -249,6 +255,32 @@ def _scattered(step: TileStep, inputs: Sequence[_Values]) -> _Values:
     written = given[0][tuple(map(slice, index.shape))] if given else _scalar(step, fmt)
     target, places, others = (Enclosure(values=each) for each in (source, index, written))
     return scatter(target, places, others, fmt, axis=step.axis % source.ndim).values
+
+
+def _added_at(step: TileStep, inputs: Sequence[_Values]) -> _Values:
+    """A tile with terms added one after another, in the order of the indices.
+
+    The factor is rounded as its products are; one near enough to 1 multiplies nothing.
+    """
+    target, terms, index = inputs
+    fmt, axis = step.inputs[0].format, step.axis % target.ndim
+    _check_indices(index, target.shape[axis])
+
+    def rounded(values: _Values) -> _Values:
+        if not step.conversions:
+            return values
+        return arithmetic.cast(step.conversions, Enclosure(values=values)).values
+
+    def joined(held: Enclosure, given: Enclosure) -> Enclosure:
+        return Enclosure(values=rounded(evaluated("add", (held.values, given.values), fmt)))
+
+    factor = rounded(_scalar(step, fmt).reshape(1))
+    if is_factor(float(factor[0])):
+        terms = rounded(evaluated("mul", (terms, factor.reshape((1,) * terms.ndim)), fmt))
+    along = [index.size if k == axis else 1 for k in range(target.ndim)]
+    places = np.broadcast_to(index.reshape(along), terms.shape)
+    operands = (Enclosure(values=each) for each in (target, places, terms))
+    return scatter(*operands, fmt, axis=axis, join=joined).values
 
 
 def _check_indices(index: _Values, length: int) -> None:

@@ -58,7 +58,7 @@ LEAF: Final[Mapping[str, Any]] = {
             "sync_queue": {"pipe_id": int, "trig_pipe": int, "event_id": int},
             "op_attr?": {
                 "IS_CUBE?": bool,
-                "SCALAR?": {"value": float | None},
+                "SCALAR?": {"value": float | None, "data_type?": int},
                 "op_attr_START?": {"value": float | None},
                 "op_attr_STEP?": {"value": float | None},
                 "op_attr_patternMode?": int,

@@ -24,13 +24,13 @@ from ascend_kernels.schedule.planner.tiles.tile_graph import (
 from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
 from pypto_cast.kernel.graph.loop_runs import Place, Slots
 from pypto_cast.operations.operation_rows import ROWS
-from pypto_cast.operations.scalar_operands import Constant, is_element
+from pypto_cast.operations.scalar_operands import Constant, converted, is_element
 from pypto_cast.options.releases import RELEASES, ReleaseName
 from pypto_cast.recording.steps import Call
 from pypto_cast.tensors.symbolic import scalar_of
 from pypto_cast.tensors.tensor import Tensor
 from simulator.machine.tile_functions import CHAINS
-from simulator.machine.tile_opcodes import NO_ROW, TILE_OPCODES
+from simulator.machine.tile_opcodes import ADDED_IN_GM, NO_ROW, TILE_OPCODES
 from simulator.machine.tile_steps import SHIFTED
 from simulator.numbers.formats import FP32, INT64, Format, IntFormat
 from tiling.grid import Shape
@@ -372,6 +372,26 @@ class RecordedNodes:
             raise PlanError(f"scatter {call.place}: {_OPEN_NUMBER}")
         opcode = ROWS["scatter"].opcodes["TT"]
         self._add(call, "scatter", opcode, [input, index], axis=axis, scalar=float(value))
+
+    def _added(
+        self,
+        call: Call,
+        name: str,
+        input: Tensor,
+        dim: int,
+        index: Tensor,
+        source: Tensor,
+        alpha: float,
+    ) -> None:
+        opcode = ROWS[name].opcodes["TTT"]
+        if opcode == "INDEX_ADD" and RELEASES[call.settings.release].index_adds_in_gm:
+            raise PlanError(f"{name} {call.place}: {opcode} is not planned: it needs {ADDED_IN_GM}")
+        factor = converted(name, alpha, input.dtype).value
+        if not isinstance(factor, (int, float)):
+            raise PlanError(f"{name} {call.place}: {_OPEN_NUMBER}")
+        axis = dim % len(input.shape)
+        operands = [input, source, index]
+        self._add(call, name, opcode, operands, axis=axis, scalar=float(FP32.dtype.type(factor)))
 
     def _pad(self, call: Call, x: Tensor, *given: object, **named: object) -> None:
         name = call.operation.__name__

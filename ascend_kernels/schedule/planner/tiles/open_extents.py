@@ -82,7 +82,7 @@ def inferred(
             result = tuple(map(clamped, inputs[0], node.attributes.offset, held.shape))
         elif node.opcode in ("ASSEMBLE", "RESHAPE") or work is TileWork.PAD:
             result = held.extents
-        elif work in (TileWork.WEIGH, TileWork.SCATTER):
+        elif work in (TileWork.WEIGH, TileWork.SCATTER, TileWork.ADD_AT):
             result = inputs[0]
         elif work in (TileWork.PATTERN, TileWork.ONE_HOT):
             result = held.shape

@@ -1,0 +1,118 @@
+"""Operations by indices on tiles of whole axes.
+
+Paths are those of upstream pypto at tag r0.2.0, framework/src.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from ascend_kernels.schedule.planner.tiles.scratch_memory import element_bytes
+from ascend_kernels.schedule.planner.tiles.tile_graph import (
+    BLOCK_BYTES,
+    Attributes,
+    PlanError,
+    TileTensor,
+)
+from ascend_kernels.schedule.planner.tiles.tile_regions import TileRegions, at
+from simulator.arithmetic.indexed.gather_scatter import is_factor
+from simulator.machine.tile_steps import ROUNDED
+from simulator.numbers.formats import BF16, FP16, FP32, INT8, INT64, Format
+from simulator.numbers.rounding import RoundMode
+from tiling.grid import Shape
+from tiling.ub import round_up
+
+_SHORT_BLOCK: Final = BLOCK_BYTES // element_bytes(BF16)
+
+
+class IndexedCutter(TileRegions):
+    """The rules of operations that take indices."""
+
+    def _gather(self) -> None:
+        """All of the axis for each tile of indices (vector/indexing.cpp:407)."""
+        node = self._node
+        (source, index), (target,) = node.inputs, node.outputs
+        axis, fmt = node.attributes.axis, self._regions[index].tensor.format
+        whole = self._regions[source].tensor.shape
+        for offset, extent in self._tiles(self._regions[target].tensor.shape):
+            steps = zip(node.tile_shape, whole, offset, strict=False)
+            size = tuple(min(step, held - first) for step, held, first in steps)
+            read = source, at(offset, axis, 0), at(size, axis, whole[axis])
+            elems = 2 * round_up(extent[-1], BLOCK_BYTES // element_bytes(fmt))
+            result = self._written(target, offset, extent)
+            scratch = self._tensor(self._raw(TileTensor(format=fmt, shape=(elems,))))
+            boxes = [read, (index, offset, extent)]
+            self._operate(node.opcode, boxes, [result, scratch], node.attributes)
+
+    def _scatter(self) -> None:
+        """All of the axis, and the indices of each tile (vector/indexing.cpp:528, :678)."""
+        node = self._node
+        (source, index, *given), (target,) = node.inputs, node.outputs
+        axis = node.attributes.axis
+        whole, places = (self._regions[each].tensor.shape for each in (source, index))
+        if at(places, axis, whole[axis]) != whole:
+            raise PlanError(
+                f"{node.place}: indices {list(places)} that leave elements of {list(whole)} out "
+                f"along another axis than {axis} are not planned; upstream writes no tile of those"
+            )
+        for offset, extent in self._tiles(whole):
+            size = at(extent, axis, places[axis])
+            boxes = [(source, offset, extent), *((each, offset, size) for each in (index, *given))]
+            outputs = [self._written(target, offset, extent)]
+            if given:
+                fmt = self._regions[index].tensor.format
+                outputs.append(self._tensor(self._raw(TileTensor(format=fmt, shape=size[-1:]))))
+            self._operate(node.opcode, boxes, outputs, node.attributes)
+
+    def _add_at(self) -> None:
+        """All of the axis of elements and of terms (vector/indexing.cpp:56 to 171).
+
+        INT8 is added in FP16; BF16, and FP16 by INT64 without a factor, in FP32.
+        """
+        node = self._node
+        (source, terms, index), (target,) = node.inputs, node.outputs
+        fmt, axis = self._regions[source].tensor.format, node.attributes.axis
+        whole, count = (self._regions[each].tensor.shape for each in (source, index))
+        is_scaled = is_factor(node.attributes.scalar or 0)
+        is_whole = self._regions[index].tensor.format is INT64 and not is_scaled
+        wide, back = fmt, RoundMode.RINT
+        if fmt is INT8:
+            wide, back = FP16, RoundMode.TRUNC
+        elif fmt is BF16 or (fmt is FP16 and is_whole):
+            wide = FP32
+        asked = node.attributes
+        if fmt is BF16 and not is_whole:
+            asked = replace(asked, function=ROUNDED)
+        steps = at(node.tile_shape[: len(whole)], axis, whole[axis])
+        for offset, extent in self._tiles(whole, steps):
+            result = self._written(target, offset, extent)
+            boxes = (source, offset, extent), (terms, offset, at(extent, axis, *count))
+            tiles = [*(self._read(*each) for each in boxes), self._read(index, (0,), count)]
+            short = self._raw(TileTensor(format=BF16, shape=_aligned((1,) * len(extent))))
+            held = result
+            if wide is not fmt:
+                tiles[:2] = (self._converted(each, wide) for each in tiles[:2])
+                held = self._tensor(self._raw(TileTensor(format=wide, shape=extent)))
+            if wide is FP32 and fmt is not FP32:
+                row = _aligned((1,) * (axis + 1) + extent[axis + 1 :])
+                short = self._raw(TileTensor(format=BF16, shape=row))
+            self._emit(node.opcode, tiles, [held, self._tensor(short)], asked)
+            if wide is not fmt:
+                self._cast(held, result, back)
+
+    def _converted(self, tile: int, fmt: Format) -> int:
+        """A tile of other format that a cast gives."""
+        made = self._tensor(self._raw(TileTensor(format=fmt, shape=self.tensors[tile].shape)))
+        self._cast(tile, made, None)
+        return made
+
+    def _cast(self, tile: int, result: int, mode: RoundMode | None) -> None:
+        asked = self._node.attributes
+        placed = Attributes(mode=mode, file=asked.file, line=asked.line)
+        self._emit("CAST", [tile], [result], placed)
+
+
+def _aligned(shape: Shape) -> Shape:
+    """Extents whose last one is of whole blocks of BF16."""
+    return (*shape[:-1], round_up(shape[-1], _SHORT_BLOCK))
