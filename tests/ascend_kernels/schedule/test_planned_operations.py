@@ -120,7 +120,6 @@ def test_a_refusal_names_the_operation_and_its_line(tmp_path: Path) -> None:
         ("atomic_add", "atomic_add: ATOMIC_RMW is not planned: it needs additions in GM"),
         ("expand_exp_dif", "EXPANDEXPDIF: an operand of one element along an axis is not planned"),
         ("permute", "permute: PERMUTE is not planned: it needs a move that is not modelled"),
-        ("index_add", "index_add: INDEX_ADD is not planned: it needs rows that its indices name"),
     ],
 )
 def test_a_refusal_says_the_opcode_and_the_reason(name: str, reason: str, tmp_path: Path) -> None:
