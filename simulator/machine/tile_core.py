@@ -30,7 +30,7 @@ from simulator.machine.memory import (
     VectorMemory,
 )
 from simulator.machine.tile_opcodes import REDUCTIONS, UNBOUND, TileOpcode, TileWork
-from simulator.machine.tile_steps import TileBox, TileStep, step_values
+from simulator.machine.tile_steps import ASCENDING, TileBox, TileStep, step_values
 from tiling.chips import Chip
 from tiling.grid import Shape
 from tiling.ub import round_up
@@ -90,7 +90,7 @@ class TileCore:
             _check_copy(step)
         reads = tuple(region for tile in step.inputs for region in tile.regions())
         result, *scratch = step.outputs
-        writes = tuple(map(_whole, (*scratch, *scaled_terms(step))))
+        writes = tuple(map(_whole, (*scratch, *spoiled(step))))
         _check_overlap(step)
         if row.is_late:
             return Effect(reads=reads, writes=writes, late_writes=result.regions())
@@ -123,7 +123,7 @@ class TileCore:
         if values.dtype != result.format.dtype:
             raise SimulatorFault(f"gives {values.dtype}, and its output is {result.format}")
         self._write(result, values)
-        for tile in (*scratch, *scaled_terms(step)):
+        for tile in (*scratch, *spoiled(step)):
             region = _whole(tile)
             self._ub.note(region, np.zeros((region.count, region.width), np.bool_))
 
@@ -267,11 +267,21 @@ _ALONG_AXES: Final = (
 """Works that go along axes of their first input."""
 
 
-def scaled_terms(step: TileStep) -> tuple[TileBox, ...]:
-    """The terms of an addition by index that are multiplied where they lie (indexadd.h:32)."""
-    if step.opcode.work is not TileWork.ADD_AT or step.scalar is None:
-        return ()
-    return step.inputs[1:2] if is_factor(step.scalar) else ()
+def spoiled(step: TileStep) -> tuple[TileBox, ...]:
+    """The inputs that are other numbers afterwards, and no output.
+
+    Terms of an addition by index that are multiplied (indexadd.h:32), elements that change their
+    sign to be sorted in rising order, and pairs that are merged (sort.h:66, :200).
+    """
+    match step.opcode.work:
+        case TileWork.ADD_AT if step.scalar is not None and is_factor(step.scalar):
+            return step.inputs[1:2]
+        case TileWork.SORT32 if step.function == ASCENDING:
+            return step.inputs
+        case TileWork.MERGE if step.inputs[0].first_byte != step.outputs[0].first_byte:
+            return step.inputs
+        case _:
+            return ()
 
 
 def _check_copy(step: TileStep) -> None:

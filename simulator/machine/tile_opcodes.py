@@ -39,6 +39,9 @@ class TileWork(enum.Enum):
     GATHER = "elements along an axis, read by indices"
     SCATTER = "the elements, and others along an axis where indices name places"
     ADD_AT = "the elements, and terms times the scalar added along an axis where indices say"
+    SORT32 = "elements and their numbers by turns, each 32 elements in falling order"
+    MERGE = "pairs in falling order from groups of 32 that are so"
+    EXTRACT = "the elements of pairs, or their numbers"
     PATTERN = "elements along the last axis at a fixed pattern, whose number is the scalar"
     ONE_HOT = "1 at the place that each element names along a new last axis, else 0"
     TRIANGLE = "the elements on one side of a diagonal, their products with 0 on the other"
@@ -64,6 +67,7 @@ class TileOpcode:
         name: upstream's.
         work: what it does.
         pipe: the queue that it runs in.
+        begins: the queue that waits for its operands, where it is another.
         function: what gives its values, for `tile_functions.evaluated`; "" where elements are only
             moved or converted.
         inputs: how many tiles it reads.
@@ -83,6 +87,7 @@ class TileOpcode:
     name: str
     work: TileWork
     pipe: Pipe = Pipe.V
+    begins: Pipe | None = None
     function: str = ""
     inputs: int = 1
     has_scalar: bool = False
@@ -279,6 +284,11 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
             has_scalar=True, in_place=True, inside=(_UNIT_S,)),
     TileOpcode(name="SCATTER", work=TileWork.SCATTER, pipe=Pipe.S, inputs=3, has_scratch=True,
             in_place=True, inside=(_UNIT_S,)),
+    TileOpcode(name="BITSORT", work=TileWork.SORT32, begins=Pipe.S, has_scalar=True,
+            has_scratch=True, inside=(_UNIT_S, "vadds", "vbitsort")),
+    TileOpcode(name="MRGSORT", work=TileWork.MERGE, has_scratch=True, in_place=True,
+            inside=("vmrgsort4", _WITHIN)),
+    TileOpcode(name="EXTRACT", work=TileWork.EXTRACT, inside=("vreducev2", "vadds")),
     _add_at(name="INDEX_ADD", inside=("vmuls", "vconv", "vadd", _UNIT_S)),
     _add_at(name="INDEX_ADD_UB", inside=("vmuls", "vconv", "vadd", _UNIT_S)),
     _reduce(name="ROWSUM_SINGLE", function="sum", inside=("vector_dup", "vadd", "vcgadd", "vcadd")),
@@ -302,12 +312,11 @@ PAIRED: Final[Mapping[str, str]] = MappingProxyType(
     {f"ROW{name}_SINGLE": f"PAIR{name}" for name in ("SUM", "MAX", "MIN", "PROD")}
 )
 """By a reduction, the opcode that joins two of its tiles."""
-_SORTED: Final = "sorted pairs of value and index, whose layout is not modelled"
 ADDED_IN_GM: Final = "additions in GM by several tasks, whose order is not public"
 _BY_GM: Final = "elements of GM by indices that are data"
 NO_ROW: Final[Mapping[str, str]] = MappingProxyType(
     {
-        **dict.fromkeys(("BITSORT", "MRGSORT", "TILEDMRGSORT", "EXTRACT"), _SORTED),
+        "TILEDMRGSORT": "pairs of several tiles, whose merging is not modelled",
         **dict.fromkeys(("GATHER", "GATHER_IN_UB", "INDEX_OUTCAST", "INDEX_PUT"), _BY_GM),
         **dict.fromkeys(("A_MUL_B", "GATHER_IN_L1"), "the cube's memories, which are not modelled"),
         "POWS": "a number that chooses among several functions",

@@ -35,6 +35,12 @@ from simulator.numbers.formats import FP32, FloatFormat, Format, assert_never
 from tiling.chips import A2_A3
 
 _Values = npt.NDArray[Any]
+GROUP_ELEMS: Final = 32
+"""Elements that are sorted at once."""
+ASCENDING: Final = "ascending"
+"""The function of sorts, and of elements taken out of pairs, that are in rising order."""
+NUMBERS: Final = "indices"
+"""The function that takes the numbers out of pairs."""
 SHIFTED: Final = "shifted"
 """The function of running sums that add tiles shifted by 1, 2, 4, ... elements, not in turn."""
 ROUNDED: Final = "rounded"
@@ -213,6 +219,12 @@ def step_values(step: TileStep, inputs: Sequence[_Values], family: str = A2_A3) 
             return _scattered(step, inputs)
         case TileWork.ADD_AT:
             return _added_at(step, inputs)
+        case TileWork.SORT32:
+            return sorted_pairs(step, inputs[0])
+        case TileWork.MERGE:
+            return merged_pairs(inputs[0], result.shape[-1])
+        case TileWork.EXTRACT:
+            return extracted(step, inputs[0])
         case TileWork.PATTERN:
             return inputs[0][..., _pattern(step)]
         case TileWork.ONE_HOT:
@@ -281,6 +293,45 @@ def _added_at(step: TileStep, inputs: Sequence[_Values]) -> _Values:
     places = np.broadcast_to(index.reshape(along), terms.shape)
     operands = (Enclosure(values=each) for each in (target, places, terms))
     return scatter(*operands, fmt, axis=axis, join=joined).values
+
+
+def sorted_pairs(step: TileStep, values: _Values) -> _Values:
+    """Each 32 elements of a row in falling order, each before the bits of its number.
+
+    Of equal ones the first is first. Rising order is that of the elements with the other sign.
+    """
+    count = values.shape[-1]
+    if step.scalar is None or count % GROUP_ELEMS or values.dtype != FP32.dtype:
+        raise SimulatorFault(f"does not sort rows of {count} {step.inputs[0].format}")
+    numbers = np.arange(int(step.scalar), int(step.scalar) + count, dtype=np.int32)
+    keys = -values if step.function == ASCENDING else values
+    groups = *values.shape[:-1], count // GROUP_ELEMS, GROUP_ELEMS
+    held = np.broadcast_to(numbers.view(np.float32), values.shape).reshape(groups)
+    return _in_order(keys.reshape(groups), held).reshape(*values.shape[:-1], 2 * count)
+
+
+def merged_pairs(pairs: _Values, length: int) -> _Values:
+    """The first pairs of a row in falling order."""
+    return _in_order(pairs[..., ::2], pairs[..., 1::2])[..., :length]
+
+
+def _in_order(keys: _Values, numbers: _Values) -> _Values:
+    from simulator.arithmetic.indexed.sort import sort  # loaded when first used
+
+    keys = np.ascontiguousarray(keys)
+    found = sort(Enclosure(values=keys), keys.shape[-1], descending=True, trust=EXACT, cause=0)
+    beside = np.take_along_axis(numbers, found.indices.values.astype(np.int64), -1)
+    pairs = np.stack((found.values.values, beside), -1)
+    return pairs.reshape(*keys.shape[:-1], -1)
+
+
+def extracted(step: TileStep, pairs: _Values) -> _Values:
+    """The first elements of pairs, or their numbers."""
+    result = step.outputs[0]
+    found = pairs[..., step.function == NUMBERS :: 2][..., : result.shape[-1]]
+    if step.function == NUMBERS:
+        return np.ascontiguousarray(found).view(np.int32)
+    return -found if step.function == ASCENDING else found
 
 
 def _check_indices(index: _Values, length: int) -> None:

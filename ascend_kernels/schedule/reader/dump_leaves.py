@@ -24,7 +24,7 @@ from ascend_kernels.schedule.scalars import Scalar
 from simulator.arithmetic.indexed.by_place import TRIANGLES
 from simulator.arithmetic.indexed.gather_scatter import is_factor
 from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
-from simulator.machine.tile_steps import ROUNDED
+from simulator.machine.tile_steps import ASCENDING, NUMBERS, ROUNDED
 from simulator.numbers.formats import BF16, INT32, Format
 from simulator.numbers.rounding import RoundMode
 
@@ -176,6 +176,10 @@ class LeafReader:
             function = TRIANGLES[not attributes["is_upper"]]
         elif attributes.get("op_attr_scatter_mode"):
             function = f"scatter mode {attributes['op_attr_scatter_mode']}"
+        elif row is not None and row.work in (TileWork.SORT32, TileWork.EXTRACT):
+            function = NUMBERS if attributes.get("op_attr_makeMode") else ""
+            function = function or ("" if attributes.get("op_attr_order") else ASCENDING)
+            value = attributes.get("op_attr_offset", value)
         elif row is not None and row.work is TileWork.ADD_AT:
             function = self._rounding(given, attributes["SCALAR"])
         axis = next((attributes[each] for each in _AXES if each in attributes), -1)

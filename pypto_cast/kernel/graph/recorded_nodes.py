@@ -31,7 +31,7 @@ from pypto_cast.tensors.symbolic import scalar_of
 from pypto_cast.tensors.tensor import Tensor
 from simulator.machine.tile_functions import CHAINS
 from simulator.machine.tile_opcodes import ADDED_IN_GM, NO_ROW, TILE_OPCODES
-from simulator.machine.tile_steps import SHIFTED
+from simulator.machine.tile_steps import ASCENDING, SHIFTED
 from simulator.numbers.formats import FP32, INT64, Format, IntFormat
 from tiling.grid import Shape
 
@@ -392,6 +392,71 @@ class RecordedNodes:
         axis = dim % len(input.shape)
         operands = [input, source, index]
         self._add(call, name, opcode, operands, axis=axis, scalar=float(FP32.dtype.type(factor)))
+
+    def _sort32(self, call: Call, input: Tensor, index: int | None = None) -> None:
+        opcode = ROWS["sort32"].opcodes["T"]
+        self._add(
+            call, "sort32", opcode, [input], scalar=float(index or 0), axis=len(input.shape) - 1
+        )
+
+    def _topk(
+        self,
+        call: Call,
+        input: Tensor,
+        k: int,
+        dim: int | None = None,
+        largest: bool = True,
+        **_: object,
+    ) -> None:
+        self._sorted(call, "TOPK", input, call.result, descending=largest)
+
+    def _argsort(
+        self, call: Call, input: Tensor, dim: int | None = None, descending: bool = False
+    ) -> None:
+        if dim not in (None, -1, len(input.shape) - 1):
+            raise PlanError(f"argsort {call.place}: along another axis than the last, not planned")
+        if input.dtype is not DataType.DT_FP32:
+            raise PlanError(f"argsort {call.place}: of {input.dtype}, which is cast, not planned")
+        self._sorted(call, "SORT", input, (None, call.result), descending=descending)
+
+    def _sorted(
+        self,
+        call: Call,
+        opcode: str,
+        input: Tensor,
+        results: Sequence[Tensor | None],
+        *,
+        descending: bool,
+    ) -> None:
+        """Sorted elements and their numbers, two results of one operation."""
+        source = self._value(call, input)
+        held = self._tensors[source]
+        if held.is_open:
+            raise PlanError(f"{call.name} {call.place}: of extents known only when the kernel runs")
+        made = tuple(
+            self._between(held, held.shape) if each is None else self._new(call, each)
+            for each in results
+        )
+        number = len(self._nodes)
+        self._lines.update(dict.fromkeys(made, call.line))
+        self._numbered[number] = [(each,) for each in made]
+        self.wide[number] = frozenset()
+        self._nodes.append(
+            Node(
+                opcode=opcode,
+                number=number,
+                inputs=(source,),
+                outputs=made,
+                attributes=Attributes(
+                    file=os.path.basename(call.file),
+                    line=call.line,
+                    scalar=0.0,
+                    axis=len(held.shape) - 1,
+                    function="" if descending else ASCENDING,
+                ),
+                tile_shape=tuple(call.settings.vec_tile_shapes),
+            )
+        )
 
     def _pad(self, call: Call, x: Tensor, *given: object, **named: object) -> None:
         name = call.operation.__name__

@@ -7,9 +7,7 @@ framework/src/interface/tileop/vector/indexadd.h.
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
@@ -20,6 +18,7 @@ from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
 from pypto_cast.operations.elementwise_plan import elementwise
 from pypto_cast.operations.indexed.scattering import joined_in_memory, sums_from
 from pypto_cast.operations.lowering import (
+    as_one,
     axis_of,
     check_memory_of,
     check_operand,
@@ -201,22 +200,8 @@ def index_added(
     factor = _factor(name, alpha, x.dtype)
     in_ub = in_ub or not of_release(name, x.dtype, getattr, "index_adds_in_gm")
     _check_tile(name, x, terms, where, axis, in_ub=in_ub)
-    with _as_one_call():
+    with as_one():
         return _sum(name, x, axis, where, terms, factor, in_ub=in_ub)
-
-
-@contextlib.contextmanager
-def _as_one_call() -> Iterator[None]:
-    """Keep no calls of the parts: upstream has a tile operation of the whole."""
-    running = recording.current()
-    if running is None:
-        yield
-        return
-    kept, running.calls = running.calls, None
-    try:
-        yield
-    finally:
-        running.calls = kept
 
 
 def _sum(

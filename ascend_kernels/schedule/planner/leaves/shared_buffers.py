@@ -16,6 +16,7 @@ from ascend_kernels.schedule.planner.leaves.leaf_graph import LeafGraph
 from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError
 from simulator.arithmetic.indexed.gather_scatter import is_factor
 from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
+from simulator.machine.tile_steps import ASCENDING
 from simulator.numbers.formats import FloatFormat, Format
 
 _TABLE_SIZES: Final = (13, 29, 59, 127, 257, 541, 1109, 2357, 5087, 10273)
@@ -58,10 +59,10 @@ def with_shared_buffers(graph: LeafGraph) -> LeafGraph:
     for operation in graph.operations:
         inputs = tuple(_in_buffer(each, merged) for each in operation.inputs)
         result = operation.outputs[0]
+        _check_spoiled(operation, readers, assembled)
         given = operation.inputs[0].buffer if _works_on_result(operation) else None
         if given is not None:
             _check_is_read_once(operation, inputs, readers[given] - assembled.get(given, set()))
-            _check_terms(operation, readers)
         if _row_allows(operation) and result.buffer is not None and result.buffer not in merged:
             own = result.buffer
             for each in inputs:
@@ -198,16 +199,28 @@ def _word(operation: TileOperation) -> str:
     return "add to" if _work(operation) is TileWork.ADD_AT else "scatter into"
 
 
-def _check_terms(operation: TileOperation, readers: Mapping[int, Set[int]]) -> None:
-    """Refuse an addition that multiplies terms which are read besides (tileop indexadd.h:32)."""
-    if _work(operation) is not TileWork.ADD_AT or not is_factor(operation.scalar or 0):
+def _check_spoiled(
+    operation: TileOperation,
+    readers: Mapping[int, Set[int]],
+    assembled: Mapping[int, Set[int]],
+) -> None:
+    """Refuse an operation that changes an input which is read besides.
+
+    An addition by index multiplies its terms (tileop indexadd.h:32), a sort in rising order
+    changes the sign of its elements (sort.h:66).
+    """
+    work = _work(operation)
+    if work is TileWork.ADD_AT and is_factor(operation.scalar or 0):
+        does, changed = "multiplies its terms", operation.inputs[1]
+    elif work is TileWork.SORT32 and operation.function == ASCENDING:
+        does, changed = "changes the sign of its elements", operation.inputs[0]
+    else:
         return
-    terms = operation.inputs[1].buffer
-    if terms is not None and len(readers[terms]) > 1:
+    buffer = changed.buffer
+    if buffer is not None and len(readers[buffer] - assembled.get(buffer, set())) > 1:
         raise PlanError(
-            f"{operation.opcode}{operation.at}: upstream multiplies its terms where they lie, and "
-            "another operation reads them; add a copy of them, as "
-            f"{_copy_of(operation.inputs[1].format)}"
+            f"{operation.opcode}{operation.at}: upstream {does} where they lie, and another "
+            f"operation reads them; give it a copy, as {_copy_of(changed.format)}"
         )
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ascend_kernels.schedule.parts import Buffer, Flag, TileOperand, TileOperation
+from simulator.machine.tile_opcodes import TILE_OPCODES
 
 _EVENTS: Final = 8
 _BATCH: Final = 8
@@ -26,9 +27,10 @@ Pair = tuple[str, str]
 
 @dataclass(slots=True, kw_only=True)
 class _Place:
-    """The pipe of an operation, whom it waits for and whom it releases."""
+    """The pipe of an operation, that which waits for others, whom for, and whom it releases."""
 
     pipe: str
+    begins: str
     waits: list[int] = field(default_factory=list)
     sets: list[int] = field(default_factory=list)
 
@@ -46,15 +48,15 @@ def with_syncs(
         buffers: with addresses.
         tensors: in GM, what each access of a copy touches.
     """
-    places = [_Place(pipe=each.pipe) for each in operations]
+    places = [_Place(pipe=each.pipe, begins=_waiting(each)) for each in operations]
     # Of each pipe: its last operation that waits, and up to where it has waited for each other.
     last: dict[str, int] = {}
     covered: dict[str, dict[str, int]] = {}
     for index, earlier in enumerate(_dependences(operations, buffers, tensors)):
         place = places[index]
-        known = covered.setdefault(place.pipe, {})
+        known = covered.setdefault(place.begins, {})
         for before in earlier:
-            last[place.pipe] = index
+            last[place.begins] = index
             one = places[before]
             if known.get(one.pipe, -1) >= before:
                 continue
@@ -117,6 +119,12 @@ def _dependences(
                 found[key] = found.get(key, 0) | own
 
 
+def _waiting(operation: TileOperation) -> str:
+    """The pipe that waits for what an operation needs: not always its own (opcode.cpp:312)."""
+    row = TILE_OPCODES.get(operation.opcode)
+    return operation.pipe if row is None or row.begins is None else row.begins.name
+
+
 class _Events:
     """Events are taken when a flag is set and come back when it was waited for."""
 
@@ -145,7 +153,7 @@ class _Events:
             start += len(batch)
         behind: dict[int, list[TileOperation]] = {}
         for index, then in self._log:
-            pair = self._places[index].pipe, self._places[then].pipe
+            pair = self._places[index].pipe, self._places[then].begins
             sync = _sync("SYNC_SRC", pair, self._taken[index, then])
             behind.setdefault(index, []).append(sync)
         return tuple(
@@ -167,9 +175,9 @@ class _Events:
             if place.pipe != pipe:
                 break
             pairs = [
-                (pipe, self._places[then].pipe)
+                (pipe, self._places[then].begins)
                 for then in place.sets
-                if self._places[then].pipe != pipe
+                if self._places[then].begins != pipe
             ]
             if any(left.setdefault(pair, len(self._events(pair))) <= 0 for pair in pairs):
                 break
@@ -179,7 +187,7 @@ class _Events:
         return found
 
     def _wait(self, index: int) -> None:
-        pipe = self._places[index].pipe
+        pipe = self._places[index].begins
         for source in self._places[index].waits:
             pair = self._places[source].pipe, pipe
             event = self._taken[source, index]
@@ -195,7 +203,7 @@ class _Events:
     def _set(self, index: int) -> None:
         place = self._places[index]
         for then in place.sets:
-            pair = place.pipe, self._places[then].pipe
+            pair = place.pipe, self._places[then].begins
             if pair[0] == pair[1]:
                 self._taken[index, then] = _BARRIER
             else:
@@ -214,7 +222,7 @@ class _Events:
             latest = {
                 self._taken[index, then]: (index, then)
                 for index, then in self._log
-                if (self._places[index].pipe, self._places[then].pipe) == pair
+                if (self._places[index].pipe, self._places[then].begins) == pair
             }
             open_ = sorted(latest.values(), key=self._log.index)
             overlaps = [then - after for (_, then), (after, _) in itertools.pairwise(open_)]

@@ -5,6 +5,7 @@ Paths are those of upstream pypto at tag r0.2.0, framework/src.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Final
 
@@ -17,12 +18,17 @@ from ascend_kernels.schedule.planner.tiles.tile_graph import (
 )
 from ascend_kernels.schedule.planner.tiles.tile_regions import TileRegions, at
 from simulator.arithmetic.indexed.gather_scatter import is_factor
-from simulator.machine.tile_steps import ROUNDED
+from simulator.machine.tile_steps import GROUP_ELEMS, NUMBERS, ROUNDED
 from simulator.numbers.formats import BF16, FP16, FP32, INT8, INT64, Format
 from simulator.numbers.rounding import RoundMode
 from tiling.grid import Shape
 from tiling.ub import round_up
 
+_PAIRS: Final = 8
+"""Of so many pairs a multiple is merged."""
+_SORTED_BYTES: Final = 2 * 4 * 4
+"""Upstream counts so many for each element of rows that are sorted whole (sort.cpp:503)."""
+_SORTED_UB_BYTES: Final = 196_608
 _SHORT_BLOCK: Final = BLOCK_BYTES // element_bytes(BF16)
 
 
@@ -100,6 +106,56 @@ class IndexedCutter(TileRegions):
             self._emit(node.opcode, tiles, [held, self._tensor(short)], asked)
             if wide is not fmt:
                 self._cast(held, result, back)
+
+    def _sort(self) -> None:
+        """Whole rows: groups of 32, merged, and taken apart (vector/sort.cpp:48, :257, :547).
+
+        Rows that upstream cuts, or that are no whole groups, are refused.
+        """
+        node = self._node
+        source, *others = node.inputs[0], *node.outputs
+        whole = self._regions[source].tensor.shape
+        length, count = whole[-1], self._regions[node.outputs[0]].tensor.shape[-1]
+        steps, asked = node.tile_shape[: len(whole)], node.attributes
+        row = round_up(steps[-1], GROUP_ELEMS)
+        is_cut = node.opcode == "TOPK" and length > row
+        if node.opcode == "SORT":
+            elements = math.prod(steps) // steps[-1] * round_up(length, GROUP_ELEMS)
+            is_cut = elements * _SORTED_BYTES >= _SORTED_UB_BYTES
+        if is_cut or length % GROUP_ELEMS:
+            raise PlanError(
+                f"{node.place}: rows of {length} elements that "
+                + (
+                    "upstream cuts into tiles, which are merged in pairs, are not planned"
+                    if is_cut
+                    else f"are no whole groups of {GROUP_ELEMS} are not planned"
+                )
+            )
+        for offset, extent in self._tiles(whole, (*steps[:-1], length)):
+            tile = self._read(source, offset, extent)
+            wide = (*extent[:-1], 2 * length)
+            short = TileTensor(format=FP32, shape=(1, 2 * length)[-len(extent) :])
+            if node.opcode == "BITSORT":
+                result = self._written(node.outputs[0], offset, wide)
+                scratch = self._tensor(self._raw(short))
+                self._emit("BITSORT", [tile], [result, scratch], asked)
+                continue
+            pairs = self._tensor(self._raw(TileTensor(format=FP32, shape=wide)))
+            scratch = self._tensor(self._raw(short))
+            self._emit("BITSORT", [tile], [pairs, scratch], asked)
+            held = (*extent[:-1], 2 * round_up(count, _PAIRS))
+            merged = self._tensor(self._raw(TileTensor(format=FP32, shape=held)))
+            if node.opcode == "TOPK":
+                scratch = self._tensor(self._raw(short))
+            plain = Attributes(file=asked.file, line=asked.line)
+            merging = replace(plain, axis=asked.axis)
+            self._emit("MRGSORT", [pairs], [merged, scratch], merging)
+            if node.opcode == "TOPK":
+                self.raw_tiles.append(self._tile)  # for merging, which nothing uses
+            for target, function in zip(others, (asked.function, NUMBERS), strict=True):
+                result = self._written(target, offset, (*extent[:-1], count))
+                taken = replace(plain, function=function)
+                self._emit("EXTRACT", [merged], [result], taken)
 
     def _converted(self, tile: int, fmt: Format) -> int:
         """A tile of other format that a cast gives."""

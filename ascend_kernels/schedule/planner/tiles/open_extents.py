@@ -19,6 +19,9 @@ from ascend_kernels.schedule.planner.tiles.tile_graph import (
 from ascend_kernels.schedule.scalars import Scalar, clamped
 from simulator.machine.tile_opcodes import REDUCTIONS, TILE_OPCODES, TileWork
 
+_OF_WHOLE_ROWS = (
+    *(TileWork.PATTERN, TileWork.ONE_HOT, TileWork.SORT32, TileWork.MERGE, TileWork.EXTRACT),
+)
 GIVES_EXTENTS = (TileWork.EXPAND, TileWork.FILL)
 """Kinds of work whose results hold data in extents of their own."""
 _BY_ELEMENTS = (TileWork.ELEMENTS, TileWork.CAST, TileWork.COMPARE, TileWork.REDUCE)
@@ -84,7 +87,7 @@ def inferred(
             result = held.extents
         elif work in (TileWork.WEIGH, TileWork.SCATTER, TileWork.ADD_AT):
             result = inputs[0]
-        elif work in (TileWork.PATTERN, TileWork.ONE_HOT):
+        elif work in _OF_WHOLE_ROWS:
             result = held.shape
         elif work is TileWork.TRANSPOSE:
             result = exchanged(inputs[0], node.attributes.axes)

@@ -41,7 +41,13 @@ from tiling.chips import DEFAULT_CHIP
 from tiling.grid import Shape
 
 _NO_INSTRUCTION: Final = MappingProxyType(
-    {"REGISTER_COPY": TileOpcode(name="REGISTER_COPY", work=TileWork.ELEMENTS, inside=())}
+    {
+        "REGISTER_COPY": TileOpcode(name="REGISTER_COPY", work=TileWork.ELEMENTS, inside=()),
+        **{
+            name: TileOpcode(name=name, work=TileWork.SORT32, inside=())
+            for name in ("TOPK", "SORT")
+        },
+    }
 )
 """Opcodes that no leaf has: a later stage leaves them out."""
 _REPEATS: Final = frozenset({"EXPANDEXPDIF"})
@@ -114,6 +120,8 @@ class _Cutter(IndexedCutter):
                 self._gather()
             case TileWork.SCATTER:
                 self._scatter()
+            case TileWork.SORT32:
+                self._sort()
             case TileWork.ADD_AT:
                 self._add_at()
             case TileWork.PAD:
