@@ -153,14 +153,18 @@ class RecordedNodes:
         self.wide[number] = frozenset(each.number_format for each in dtypes)
 
     def _extents(self, call: Call, opcode: str, inputs: Sequence[int]) -> Scalars:
-        """Those of a result; an argument that is no view is taken at the length that was given."""
+        """Those of a result."""
+        self._take_as_given(inputs)
+        operands = [self._tensors[each] for each in inputs]
+        shape = tuple(map(int, call.result.shape))
+        return of_result(f"{opcode} {call.place}", opcode, operands, shape)
+
+    def _take_as_given(self, inputs: Sequence[int]) -> None:
+        """Take arguments that are no views at the length that was given."""
         for name, tensor in self._parameters.items():
             if tensor in inputs and isinstance(name, str):
                 self.whole.add(name)
                 self._tensors[tensor] = replace(self._tensors[tensor], valid=())
-        operands = [self._tensors[each] for each in inputs]
-        shape = tuple(map(int, call.result.shape))
-        return of_result(f"{opcode} {call.place}", opcode, operands, shape)
 
     def _between(self, held: TileTensor, shape: Sequence[int], fmt: Format | None = None) -> int:
         """A tensor of an operation's own, between its nodes."""
@@ -430,6 +434,7 @@ class RecordedNodes:
     ) -> None:
         """Sorted elements and their numbers, two results of one operation."""
         source = self._value(call, input)
+        self._take_as_given([source])
         held = self._tensors[source]
         if held.is_open:
             raise PlanError(f"{call.name} {call.place}: of extents known only when the kernel runs")

@@ -16,7 +16,7 @@ from ascend_kernels.schedule.planner.tiles.tile_graph import (
     PlanError,
     TileTensor,
 )
-from ascend_kernels.schedule.planner.tiles.tile_regions import TileRegions, at
+from ascend_kernels.schedule.planner.tiles.tile_regions import Box, TileRegions, at
 from simulator.arithmetic.indexed.gather_scatter import is_factor
 from simulator.machine.tile_steps import GROUP_ELEMS, NUMBERS, ROUNDED
 from simulator.numbers.formats import BF16, FP16, FP32, INT8, INT64, Format
@@ -94,18 +94,19 @@ class IndexedCutter(TileRegions):
         for offset, extent in self._tiles(whole, steps):
             result = self._written(target, offset, extent)
             boxes = (source, offset, extent), (terms, offset, at(extent, axis, *count))
-            tiles = [*(self._read(*each) for each in boxes), self._read(index, (0,), count)]
             short = self._raw(TileTensor(format=BF16, shape=_aligned((1,) * len(extent))))
-            held = result
-            if wide is not fmt:
-                tiles[:2] = (self._converted(each, wide) for each in tiles[:2])
-                held = self._tensor(self._raw(TileTensor(format=wide, shape=extent)))
-            if wide is FP32 and fmt is not FP32:
+            if wide is fmt:
+                tiles = [self._read(*each) for each in (*boxes, (index, (0,), count))]
+                self._emit(node.opcode, tiles, [result, self._tensor(short)], asked)
+                continue
+            tiles = [self._converted(each, wide) for each in boxes]
+            held = self._tensor(self._raw(TileTensor(format=wide, shape=extent)))
+            if wide is FP32:
                 row = _aligned((1,) * (axis + 1) + extent[axis + 1 :])
                 short = self._raw(TileTensor(format=BF16, shape=row))
+            tiles.append(self._read(index, (0,), count))
             self._emit(node.opcode, tiles, [held, self._tensor(short)], asked)
-            if wide is not fmt:
-                self._cast(held, result, back)
+            self._cast(held, result, back)
 
     def _sort(self) -> None:
         """Whole rows: groups of 32, merged, and taken apart (vector/sort.cpp:48, :257, :547).
@@ -132,17 +133,17 @@ class IndexedCutter(TileRegions):
                 )
             )
         for offset, extent in self._tiles(whole, (*steps[:-1], length)):
-            tile = self._read(source, offset, extent)
             wide = (*extent[:-1], 2 * length)
             short = TileTensor(format=FP32, shape=(1, 2 * length)[-len(extent) :])
             if node.opcode == "BITSORT":
-                result = self._written(node.outputs[0], offset, wide)
-                scratch = self._tensor(self._raw(short))
-                self._emit("BITSORT", [tile], [result, scratch], asked)
-                continue
-            pairs = self._tensor(self._raw(TileTensor(format=FP32, shape=wide)))
+                pairs = self._written(node.outputs[0], offset, wide)
+            else:
+                pairs = self._tensor(self._raw(TileTensor(format=FP32, shape=wide)))
             scratch = self._tensor(self._raw(short))
+            tile = self._read(source, offset, extent)
             self._emit("BITSORT", [tile], [pairs, scratch], asked)
+            if node.opcode == "BITSORT":
+                continue
             held = (*extent[:-1], 2 * round_up(count, _PAIRS))
             merged = self._tensor(self._raw(TileTensor(format=FP32, shape=held)))
             if node.opcode == "TOPK":
@@ -157,10 +158,10 @@ class IndexedCutter(TileRegions):
                 taken = replace(plain, function=function)
                 self._emit("EXTRACT", [merged], [result], taken)
 
-    def _converted(self, tile: int, fmt: Format) -> int:
+    def _converted(self, box: Box, fmt: Format) -> int:
         """A tile of other format that a cast gives."""
-        made = self._tensor(self._raw(TileTensor(format=fmt, shape=self.tensors[tile].shape)))
-        self._cast(tile, made, None)
+        made = self._tensor(self._raw(TileTensor(format=fmt, shape=box[2])))
+        self._cast(self._read(*box), made, None)
         return made
 
     def _cast(self, tile: int, result: int, mode: RoundMode | None) -> None:
