@@ -390,13 +390,14 @@ class Lowering:
             if operation.flag is not None:
                 return _sync(operation)
             ends = operation.outputs[0], (*operation.inputs, operation.outputs[0])[0]
+            count = TILE_OPCODES[operation.opcode].results
             step = _step(
                 operation,
                 self.isa,
                 tuple(tile(each, ends[0]) for each in operation.inputs),
                 (
-                    *(tile(each, ends[1]) for each in operation.outputs[:1]),
-                    *(_scratch(tile(each, ends[1])) for each in operation.outputs[1:]),
+                    *(tile(each, ends[1]) for each in operation.outputs[:count]),
+                    *(_scratch(tile(each, ends[1])) for each in operation.outputs[count:]),
                 ),
             )
             numbers = tuple(evaluate(each, values) for each in operation.numbers)

@@ -30,7 +30,7 @@ from simulator.machine.memory import (
     VectorMemory,
 )
 from simulator.machine.tile_opcodes import REDUCTIONS, UNBOUND, TileOpcode, TileWork
-from simulator.machine.tile_steps import ASCENDING, TileBox, TileStep, step_values
+from simulator.machine.tile_steps import ASCENDING, TileBox, TileStep, step_results
 from tiling.chips import Chip
 from tiling.grid import Shape
 from tiling.ub import round_up
@@ -64,11 +64,11 @@ class TileCore:
             SimulatorFault: the hardware does not permit it.
         """
         row = step.opcode
-        more = len(step.outputs) - 1
+        more = len(step.outputs) - row.results
         if len(step.inputs) != row.inputs or more < 0 or (more and not row.has_scratch):
             raise SimulatorFault(
                 f"reads {len(step.inputs)} and writes {len(step.outputs)} tiles; {row.name} reads "
-                f"{row.inputs} and writes 1{', and scratch' if row.has_scratch else ''}"
+                f"{row.inputs} and writes {row.results}{', and scratch' if row.has_scratch else ''}"
             )
         if row.has_scalar and step.scalar is None:
             raise SimulatorFault("has no scalar")
@@ -89,12 +89,13 @@ class TileCore:
         if row.pipe in _COPIED:
             _check_copy(step)
         reads = tuple(region for tile in step.inputs for region in tile.regions())
-        result, *scratch = step.outputs
+        results, scratch = step.outputs[: row.results], step.outputs[row.results :]
         writes = tuple(map(_whole, (*scratch, *spoiled(step))))
         _check_overlap(step)
+        written = tuple(region for tile in results for region in tile.regions())
         if row.is_late:
-            return Effect(reads=reads, writes=writes, late_writes=result.regions())
-        return Effect(reads=reads, writes=(*result.regions(), *writes))
+            return Effect(reads=reads, writes=writes, late_writes=written)
+        return Effect(reads=reads, writes=(*written, *writes))
 
     def apply(
         self, index: int, step: TileStep, effect: Effect, registers: Registers, lives: Lives
@@ -107,22 +108,25 @@ class TileCore:
         if step.opcode.work is TileWork.ALIAS:
             return
         self._ub.begin(index, lives)
-        result, *scratch = step.outputs
-        if 0 in result.shape:
+        count = step.opcode.results
+        results, scratch = step.outputs[:count], step.outputs[count:]
+        if 0 in results[0].shape:
             return
         inputs = [self._read(tile, lives) for tile in step.inputs]
         try:
-            values = step_values(step, inputs, self._chip.isa)
+            found = step_results(step, inputs, self._chip.isa)
         except (ValueError, IndexError) as error:  # operands that the operation does not take
             raise SimulatorFault(str(error)) from None
-        if values.shape != result.shape:
-            raise SimulatorFault(
-                f"gives {'x'.join(map(str, values.shape))} valid elements, and its output has "
-                f"{'x'.join(map(str, result.shape))}"
-            )
-        if values.dtype != result.format.dtype:
-            raise SimulatorFault(f"gives {values.dtype}, and its output is {result.format}")
-        self._write(result, values)
+        for values, result in zip(found, results, strict=True):
+            if values.shape != result.shape:
+                raise SimulatorFault(
+                    f"gives {'x'.join(map(str, values.shape))} valid elements, and its output has "
+                    f"{'x'.join(map(str, result.shape))}"
+                )
+            if values.dtype != result.format.dtype:
+                raise SimulatorFault(f"gives {values.dtype}, and its output is {result.format}")
+        for values, result in zip(found, results, strict=True):
+            self._write(result, values)
         for tile in (*scratch, *spoiled(step)):
             region = _whole(tile)
             self._ub.note(region, np.zeros((region.count, region.width), np.bool_))
@@ -262,7 +266,7 @@ _OVER_FIRST: Final = frozenset((TileWork.SCATTER, TileWork.ADD_AT))
 _ALONG_AXES: Final = (
     REDUCTIONS
     | _BY_INDEX
-    | {TileWork.ACCUMULATE, TileWork.ADD_AT, TileWork.EXPAND, TileWork.TRANSPOSE}
+    | {TileWork.ACCUMULATE, TileWork.EXTREME, TileWork.ADD_AT, TileWork.EXPAND, TileWork.TRANSPOSE}
 )
 """Works that go along axes of their first input."""
 
@@ -379,7 +383,7 @@ def _check_overlap(step: TileStep) -> None:
         if step.opcode.in_place and is_over and not (is_scatter and place):
             continue
         _refuse(tile.regions(), result.regions(), "its output lies over its input")
-    for tile in scratch:
+    for tile in scratch:  # and a second result, which has no place of an input's either
         for other in (*step.inputs, result):
             _refuse(other.regions(), (_whole(tile),), "its scratch memory lies over an operand")
 

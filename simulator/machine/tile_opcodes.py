@@ -42,6 +42,8 @@ class TileWork(enum.Enum):
     SORT32 = "elements and their numbers by turns, each 32 elements in falling order"
     MERGE = "pairs in falling order from groups of 32 that are so"
     EXTRACT = "the elements of pairs, or their numbers"
+    EXTREME = "the greatest or least elements along an axis, and where they are"
+    PAIR_EXTREME = "the greater or lesser elements of two tiles, and where they are"
     PATTERN = "elements along the last axis at a fixed pattern, whose number is the scalar"
     ONE_HOT = "1 at the place that each element names along a new last axis, else 0"
     TRIANGLE = "the elements on one side of a diagonal, their products with 0 on the other"
@@ -74,7 +76,8 @@ class TileOpcode:
         has_scalar: a number is an operand too.
         scalar_at: its place among the operands; None: the last one, unless the operation says that
             it is the first.
-        has_scratch: the outputs behind the first are scratch memory, garbage afterwards.
+        results: the outputs that hold results.
+        has_scratch: the outputs behind these are scratch memory, garbage afterwards.
         is_late: it fills scratch memory, and writes its result behind a barrier inside of it
             (tileop/arch32/dynamic/vector_dyn.h:2855; pto-isa a2a3/TTrans.hpp).
         in_place: an output may be written over an input.
@@ -92,6 +95,7 @@ class TileOpcode:
     inputs: int = 1
     has_scalar: bool = False
     scalar_at: int | None = None
+    results: int = 1
     has_scratch: bool = False
     is_late: bool = False
     in_place: bool = False
@@ -106,6 +110,16 @@ _scalar = partial(_elements, has_scalar=True)
 _special = partial(_elements, has_scratch=True)
 _add_at = partial(
     TileOpcode, work=TileWork.ADD_AT, inputs=3, has_scalar=True, has_scratch=True, in_place=True
+)
+_extreme = partial(
+    TileOpcode,
+    work=TileWork.EXTREME,
+    results=2,
+    has_scratch=True,
+    inside=("vcmax", "vcmin", "vcmpv", "vsel"),
+)
+_pair_extreme = partial(
+    TileOpcode, work=TileWork.PAIR_EXTREME, inputs=4, results=2, inside=("vcmpv", "vsel")
 )
 _reduce = partial(TileOpcode, work=TileWork.REDUCE, has_scratch=True)
 _lines = partial(_reduce, work=TileWork.REDUCE_LINES, in_place=True)
@@ -289,6 +303,12 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
     TileOpcode(name="MRGSORT", work=TileWork.MERGE, has_scratch=True, in_place=True,
             inside=("vmrgsort4", _WITHIN)),
     TileOpcode(name="EXTRACT", work=TileWork.EXTRACT, inside=("vreducev2", "vadds")),
+    _extreme(name="ROWARGMAXWITHVALUE_SINGLE"),
+    _extreme(name="ROWARGMAXWITHVALUE_LINE"),
+    _extreme(name="ROWARGMINWITHVALUE_SINGLE"),
+    _extreme(name="ROWARGMINWITHVALUE_LINE"),
+    _pair_extreme(name="PAIRARGMAX"),
+    _pair_extreme(name="PAIRARGMIN"),
     _add_at(name="INDEX_ADD", inside=("vmuls", "vconv", "vadd", _UNIT_S)),
     _add_at(name="INDEX_ADD_UB", inside=("vmuls", "vconv", "vadd", _UNIT_S)),
     _reduce(name="ROWSUM_SINGLE", function="sum", inside=("vector_dup", "vadd", "vcgadd", "vcadd")),
@@ -324,9 +344,6 @@ NO_ROW: Final[Mapping[str, str]] = MappingProxyType(
         **dict.fromkeys(("PERMUTE", "PACK", "UNPACK"), "a move that is not modelled"),
         "BRCB": "a packed column, whose layout is not modelled",
         "WHERE_SS": "two numbers that the dump lacks",
-        **dict.fromkeys(
-            ("ROWARGMAX_SINGLE", "ROWARGMIN_SINGLE"), "an index beside each value, not modelled"
-        ),
         "ATOMIC_RMW": ADDED_IN_GM,
     }
 )

@@ -235,10 +235,44 @@ def step_values(step: TileStep, inputs: Sequence[_Values], family: str = A2_A3) 
             return _spaced(step)
         case TileWork.WEIGH:
             return _weighed(row.function, inputs, step.inputs[0].format)
+        case TileWork.EXTREME | TileWork.PAIR_EXTREME:
+            raise SimulatorFault(f"{row.name} gives two tiles")
         case TileWork.ALIAS:
             raise SimulatorFault(f"{row.name} moves nothing, and has no values of its own")
         case _:
             assert_never(row.work)
+
+
+def step_results(
+    step: TileStep, inputs: Sequence[_Values], family: str = A2_A3
+) -> tuple[_Values, ...]:
+    """The values of all of a step's results; see `step_values`."""
+    match step.opcode.work:
+        case TileWork.EXTREME:
+            return _extreme(step, inputs[0])
+        case TileWork.PAIR_EXTREME:
+            return _chosen(step, inputs)
+        case _:
+            return (step_values(step, inputs, family),)
+
+
+def _extreme(step: TileStep, values: _Values) -> tuple[_Values, _Values]:
+    """The extreme element along an axis, and the place of the first that equals it."""
+    from simulator.arithmetic.indexed.sort import sort  # loaded when first used
+
+    rows = Enclosure(values=np.ascontiguousarray(np.moveaxis(values, step.axis, -1)))
+    is_greatest = "MAX" in step.opcode.name
+    found = sort(rows, 1, descending=is_greatest, trust=EXACT, cause=0)
+    value, place = (np.moveaxis(each.values, -1, step.axis) for each in found)
+    return value, place
+
+
+def _chosen(step: TileStep, inputs: Sequence[_Values]) -> tuple[_Values, _Values]:
+    """Of two tiles the more extreme elements and their places; of equal ones the first tile's."""
+    value, place, other, there = inputs
+    is_greatest = "MAX" in step.opcode.name
+    is_other = other > value if is_greatest else other < value
+    return np.where(is_other, other, value), np.where(is_other, there, place)
 
 
 def _padded(values: _Values, number: _Values, shape: tuple[int, ...]) -> _Values:

@@ -166,6 +166,14 @@ class RecordedNodes:
                 self.whole.add(name)
                 self._tensors[tensor] = replace(self._tensors[tensor], valid=())
 
+    def _whole_operand(self, call: Call, tensor: Tensor) -> int:
+        """An operand that holds data in all of the extents that were given."""
+        source = self._value(call, tensor)
+        self._take_as_given([source])
+        if self._tensors[source].is_open:
+            raise PlanError(f"{call.name} {call.place}: of extents known only when the kernel runs")
+        return source
+
     def _between(self, held: TileTensor, shape: Sequence[int], fmt: Format | None = None) -> int:
         """A tensor of an operation's own, between its nodes."""
         made = TileTensor(format=fmt or held.format, shape=tuple(map(int, shape)))
@@ -397,6 +405,12 @@ class RecordedNodes:
         operands = [input, source, index]
         self._add(call, name, opcode, operands, axis=axis, scalar=float(FP32.dtype.type(factor)))
 
+    def _extreme(self, call: Call, name: str, x: Tensor, axis: int) -> None:
+        if x.dtype is not DataType.DT_FP32:
+            raise PlanError(f"{name} {call.place}: of {x.dtype}, not planned")
+        self._whole_operand(call, x)
+        self._add(call, name, ROWS[name].opcodes["T"], [x], axis=axis)
+
     def _sort32(self, call: Call, input: Tensor, index: int | None = None) -> None:
         opcode = ROWS["sort32"].opcodes["T"]
         self._add(
@@ -433,11 +447,8 @@ class RecordedNodes:
         descending: bool,
     ) -> None:
         """Sorted elements and their numbers, two results of one operation."""
-        source = self._value(call, input)
-        self._take_as_given([source])
+        source = self._whole_operand(call, input)
         held = self._tensors[source]
-        if held.is_open:
-            raise PlanError(f"{call.name} {call.place}: of extents known only when the kernel runs")
         made = tuple(
             self._between(held, held.shape) if each is None else self._new(call, each)
             for each in results

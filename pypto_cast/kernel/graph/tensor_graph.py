@@ -204,6 +204,7 @@ class _Reader(RecordedNodes):
             "gather": self._gather,
             "scatter": self._scatter,
             "index_added": self._added,
+            "extreme": self._extreme,
             "sort32": self._sort32,
             "topk": self._topk,
             "argsort": self._argsort,

@@ -115,8 +115,9 @@ def test_a_refusal_names_the_operation_and_its_line(tmp_path: Path) -> None:
     ("name", "reason"),
     [
         ("where", "where: WHERE_SS is not planned: it needs two numbers that the dump lacks"),
-        ("argmax", "argmax: ROWARGMAX_SINGLE is not planned: it needs an index beside each value"),
-        ("argmin", "argmin: ROWARGMIN_SINGLE is not planned: it needs an index beside each value"),
+        ("argmin", "argmin: of DT_BF16, not planned"),
+        ("index_put_", "index_put_: INDEX_PUT is not planned: it needs elements of GM by indices"),
+        ("argsort", "argsort: of DT_FP16, which is cast, not planned"),
         ("atomic_add", "atomic_add: ATOMIC_RMW is not planned: it needs additions in GM"),
         ("expand_exp_dif", "EXPANDEXPDIF: an operand of one element along an axis is not planned"),
         ("permute", "permute: PERMUTE is not planned: it needs a move that is not modelled"),

@@ -194,6 +194,8 @@ NEVER_IN_PLACE = {
     *(f"PAIR{name}" for name in ("SUM", "MAX", "MIN", "PROD")),
     *(f"ROW{name}_SINGLE" for name in ("SUM", "MAX", "MIN", "PROD")),
     *("POW", "REM", "REMS", "MOD", "MODS", "PRELU", "TRIUL", "ONEHOT", "GATHER_MASK"),
+    *(f"ROWARG{name}WITHVALUE_{end}" for name in ("MAX", "MIN") for end in ("SINGLE", "LINE")),
+    *("PAIRARGMAX", "PAIRARGMIN"),
     *("BITSORT", "EXTRACT"),  # the result has another size, so that upstream never does
     # at 883e7dfb0
     *("TANH", "SINH", "COSH", "ERF", "ERFC", "ASIN", "ACOS", "ATAN", "ATAN2", "ASINH", "ACOSH"),
@@ -210,6 +212,7 @@ WITH_SCRATCH = {
     # at 883e7dfb0
     *("TANH", "SINH", "COSH", "TAN", "ERF", "ERFC", "ASIN", "ACOS", "ATAN", "ATAN2", "ASINH"),
     *("ACOSH", "ATANH", "FLOORDIV", "FLOORDIVS", "ISNAN", "ISFINITE", "SIN", "COS"),
+    *(f"ROWARG{name}WITHVALUE_{end}" for name in ("MAX", "MIN") for end in ("SINGLE", "LINE")),
     "INDEX_ADD_UB",
 }
 

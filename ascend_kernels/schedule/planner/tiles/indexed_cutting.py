@@ -5,6 +5,7 @@ Paths are those of upstream pypto at tag r0.2.0, framework/src.
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from typing import Final
@@ -12,6 +13,7 @@ from typing import Final
 from ascend_kernels.schedule.planner.tiles.scratch_memory import element_bytes
 from ascend_kernels.schedule.planner.tiles.tile_graph import (
     BLOCK_BYTES,
+    REPEAT_BYTES,
     Attributes,
     PlanError,
     TileTensor,
@@ -19,7 +21,7 @@ from ascend_kernels.schedule.planner.tiles.tile_graph import (
 from ascend_kernels.schedule.planner.tiles.tile_regions import Box, TileRegions, at
 from simulator.arithmetic.indexed.gather_scatter import is_factor
 from simulator.machine.tile_steps import GROUP_ELEMS, NUMBERS, ROUNDED
-from simulator.numbers.formats import BF16, FP16, FP32, INT8, INT64, Format
+from simulator.numbers.formats import BF16, FP16, FP32, INT8, INT32, INT64, Format
 from simulator.numbers.rounding import RoundMode
 from tiling.grid import Shape
 from tiling.ub import round_up
@@ -29,6 +31,7 @@ _PAIRS: Final = 8
 _SORTED_BYTES: Final = 2 * 4 * 4
 """Upstream counts so many for each element of rows that are sorted whole (sort.cpp:503)."""
 _SORTED_UB_BYTES: Final = 196_608
+_LINE_ELEMS: Final = 3 * REPEAT_BYTES // element_bytes(FP32)
 _SHORT_BLOCK: Final = BLOCK_BYTES // element_bytes(BF16)
 
 
@@ -157,6 +160,48 @@ class IndexedCutter(TileRegions):
                 result = self._written(target, offset, (*extent[:-1], count))
                 taken = replace(plain, function=function)
                 self._emit("EXTRACT", [merged], [result], taken)
+
+    def _extreme(self) -> None:
+        """The extreme of each tile along the axis with its place, and of these by pairs.
+
+        Source: 883e7dfb0, vector/reduction.cpp:205.
+        """
+        node = self._node
+        (source,), (target,) = node.inputs, node.outputs
+        held, axis = self._regions[source].tensor, node.attributes.axis
+        place = Attributes(file=node.attributes.file, line=node.attributes.line)
+        name, step = node.opcode.removesuffix("_SINGLE"), node.tile_shape[axis]
+        is_last = axis == len(held.shape) - 1
+        opcode = f"{name}WITHVALUE_{'SINGLE' if is_last else 'LINE'}"
+        for offset, extent in self._tiles(self._regions[target].tensor.shape):
+            found = []
+            for start in range(0, held.shape[axis], step):
+                size = at(extent, axis, min(step, held.shape[axis] - start))
+                shapes = held.format, extent, INT32, extent
+                value, index = self._two(*shapes)
+                row = size[-2:] if is_last else (1, _LINE_ELEMS)
+                scratch = self._tensor(self._raw(TileTensor(format=held.format, shape=row)))
+                tile = self._read(source, at(offset, axis, start), size)
+                self._emit(opcode, [tile], [value, index, scratch], replace(place, axis=axis))
+                moved = self._tensor(self._raw(TileTensor(format=INT32, shape=extent)))
+                self._emit("ADDS", [index], [moved], replace(place, scalar=float(start)))
+                found.append((value, moved))
+            while len(found) > 1:
+                pairs, joined = itertools.zip_longest(found[::2], found[1::2]), []
+                for first, second in pairs:
+                    if second is None:
+                        joined.append(first)
+                        continue
+                    joined.append(self._two(held.format, extent, INT32, extent))
+                    self._emit(name.replace("ROW", "PAIR"), [*first, *second], [*joined[-1]], place)
+                found = joined
+            result = self._written(target, offset, extent)
+            self._emit("ADDS", [found[0][1]], [result], replace(place, scalar=0.0))
+
+    def _two(self, fmt: Format, shape: Shape, other: Format, size: Shape) -> tuple[int, int]:
+        """Two tiles in memory of their own."""
+        first = self._tensor(self._raw(TileTensor(format=fmt, shape=shape)))
+        return first, self._tensor(self._raw(TileTensor(format=other, shape=size)))
 
     def _converted(self, box: Box, fmt: Format) -> int:
         """A tile of other format that a cast gives."""

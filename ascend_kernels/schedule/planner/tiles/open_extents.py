@@ -21,6 +21,7 @@ from simulator.machine.tile_opcodes import REDUCTIONS, TILE_OPCODES, TileWork
 
 _OF_WHOLE_ROWS = (
     *(TileWork.PATTERN, TileWork.ONE_HOT, TileWork.SORT32, TileWork.MERGE, TileWork.EXTRACT),
+    *(TileWork.EXTREME, TileWork.PAIR_EXTREME),
 )
 GIVES_EXTENTS = (TileWork.EXPAND, TileWork.FILL)
 """Kinds of work whose results hold data in extents of their own."""

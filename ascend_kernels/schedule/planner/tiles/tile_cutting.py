@@ -47,6 +47,10 @@ _NO_INSTRUCTION: Final = MappingProxyType(
             name: TileOpcode(name=name, work=TileWork.SORT32, inside=())
             for name in ("TOPK", "SORT")
         },
+        **{
+            name: TileOpcode(name=name, work=TileWork.EXTREME, inside=())
+            for name in ("ROWARGMAX_SINGLE", "ROWARGMIN_SINGLE")
+        },
     }
 )
 """Opcodes that no leaf has: a later stage leaves them out."""
@@ -120,6 +124,8 @@ class _Cutter(IndexedCutter):
                 self._gather()
             case TileWork.SCATTER:
                 self._scatter()
+            case TileWork.EXTREME:
+                self._extreme()
             case TileWork.SORT32:
                 self._sort()
             case TileWork.ADD_AT:
