@@ -325,8 +325,8 @@ def _added_at(step: TileStep, inputs: Sequence[_Values]) -> _Values:
         terms = rounded(evaluated("mul", (terms, factor.reshape((1,) * terms.ndim)), fmt))
     along = [index.size if k == axis else 1 for k in range(target.ndim)]
     places = np.broadcast_to(index.reshape(along), terms.shape)
-    operands = (Enclosure(values=each) for each in (target, places, terms))
-    return scatter(*operands, fmt, axis=axis, join=joined).values
+    held, where, given = (Enclosure(values=each) for each in (target, places, terms))
+    return scatter(held, where, given, fmt, axis=axis, join=joined).values
 
 
 def sorted_pairs(step: TileStep, values: _Values) -> _Values:
