@@ -407,9 +407,8 @@ class RecordedNodes:
 
     def _extreme(self, call: Call, name: str, x: Tensor, axis: int) -> None:
         if x.dtype is not DataType.DT_FP32:
-            raise PlanError(
-                f"{name} {call.place}: of {x.dtype}, whose places upstream counts in INT16, not planned"
-            )
+            places = f"of {x.dtype}, whose places upstream counts in INT16, not planned"
+            raise PlanError(f"{name} {call.place}: {places}")
         self._whole_operand(call, x)
         self._add(call, name, ROWS[name].opcodes["T"], [x], axis=axis)
 
