@@ -26,8 +26,7 @@ def pass_through_gm(graph: TileGraph) -> TileGraph:
     from UB into GM COPY_OUT (generate_move_op.cpp:61). Where several tensors are made, the order in
     which upstream makes them, and with it their numbers, is not followed.
 
-    Raises:
-        PlanError: a tile that several subgraphs write, one of which reads it.
+    A tile that several subgraphs write is read back by those that wrote a part of it, too.
     """
     nodes = {each.number: each for each in graph.nodes}
     tensors, number, raw = list(graph.tensors), graph.next_number, graph.next_raw
