@@ -35,6 +35,7 @@ from simulator.machine.tile_steps import ASCENDING, SHIFTED
 from simulator.numbers.formats import FP32, INT64, Format, IntFormat
 from tiling.grid import Shape
 
+_PART_HELD: Final = "a tensor that holds data in a part of it is not planned"
 _OPEN_NUMBER: Final = "a number known only when the kernel runs is not planned"
 
 
@@ -167,11 +168,11 @@ class RecordedNodes:
                 self._tensors[tensor] = replace(self._tensors[tensor], valid=())
 
     def _whole_operand(self, call: Call, tensor: Tensor) -> int:
-        """An operand that holds data in all of the extents that were given."""
+        """An operand, which has to hold data in all of it."""
         source = self._value(call, tensor)
         self._take_as_given([source])
         if self._tensors[source].is_open:
-            raise PlanError(f"{call.name} {call.place}: of extents known only when the kernel runs")
+            raise PlanError(f"{call.name} {call.place}: {_PART_HELD}")
         return source
 
     def _between(self, held: TileTensor, shape: Sequence[int], fmt: Format | None = None) -> int:
@@ -403,6 +404,8 @@ class RecordedNodes:
             raise PlanError(f"{name} {call.place}: {_OPEN_NUMBER}")
         axis = dim % len(input.shape)
         operands = [input, source, index]
+        for each in operands:
+            self._whole_operand(call, each)
         self._add(call, name, opcode, operands, axis=axis, scalar=float(FP32.dtype.type(factor)))
 
     def _extreme(self, call: Call, name: str, x: Tensor, axis: int) -> None:
@@ -413,6 +416,7 @@ class RecordedNodes:
         self._add(call, name, ROWS[name].opcodes["T"], [x], axis=axis)
 
     def _sort32(self, call: Call, input: Tensor, index: int | None = None) -> None:
+        self._whole_operand(call, input)
         opcode = ROWS["sort32"].opcodes["T"]
         self._add(
             call, "sort32", opcode, [input], scalar=float(index or 0), axis=len(input.shape) - 1

@@ -179,6 +179,18 @@ def test_an_addition_that_upstream_spoils_is_refused(body: Body, message: str) -
         adding("fp32", "int32", body, tile=(40, 64)).schedule(*given)
 
 
+def test_terms_that_hold_data_in_part_are_refused() -> None:
+    def body(x: Any, terms: Any, at: Any) -> Any:
+        held = pypto.view(terms, [8, 64], [0, 0], valid_shape=[5, 64])
+        return pypto.index_add(x, 0, at, held)
+
+    with (
+        pypto.options(release="0.2.0", satmode="upstream"),
+        pytest.raises(PlanError, match=r"index_add at .*: a tensor that holds data in a part of"),
+    ):
+        adding("fp32", "int32", body).schedule(*data("fp32", "int32", 0))
+
+
 def test_additions_in_memory_are_refused_with_their_reason() -> None:
     kernel = adding("fp32", "int32", lambda x, t, at: pypto.index_add(x, 0, at, t))
     with pytest.raises(PlanError, match=r"index_add at .*additions in GM by several tasks, whose"):

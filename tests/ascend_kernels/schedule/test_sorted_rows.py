@@ -203,6 +203,13 @@ def spoiled(x: Rows, places: Indices) -> None:
     places[:] = pypto.cast(order + doubled, pypto.DT_INT32)
 
 
+@pypto.frontend.jit
+def partly(x: Rows, places: Indices) -> None:
+    pypto.set_vec_tile_shapes(8, 64)
+    held = pypto.view(x, [ROWS, LENGTH], [0, 0], valid_shape=[ROWS, 32])
+    places[:, 0:8] = pypto.topk(held, 8, -1)[1]
+
+
 @pytest.mark.parametrize(
     ("kernel", "message"),
     [
@@ -210,6 +217,7 @@ def spoiled(x: Rows, places: Indices) -> None:
         (unfinished, "SORT at .*: rows of 40 elements that are no whole groups of 32"),
         (across, "argsort at .*: along another axis than the last, not planned"),
         (short, "argsort at .*: of DT_FP16, which is cast, not planned"),
+        (partly, "topk at .*: a tensor that holds data in a part of it is not planned"),
         (spoiled, "BITSORT .* changes the sign of its elements where they lie, and another"),
     ],
 )
