@@ -105,7 +105,7 @@ def check_leaf(leaf: Leaf) -> None:
             raise ValueError(f"{where}: it has tiles, and is a sync")
         if flag is None and not operation.outputs:
             raise ValueError(f"{where}: it writes no tile")
-        if row is not None and row.has_scratch and len(operation.outputs) < 2:
+        if row is not None and row.has_scratch and len(operation.outputs) <= row.results:
             raise ValueError(f"{where}: it has no scratch memory, which the opcode works in")
         if any(x.access is not None for x in operation.outputs) and not operation.inputs:
             raise ValueError(f"{where}: it reads no tile, and writes one in GM")

@@ -162,7 +162,8 @@ class TileOperation(Part):
         axis: the axis of a reduction, an expansion, running sums or indices.
         axes: the two axes that a transposition exchanges, or all in the order of its result.
         function: the name of a comparison: "eq", "ne", "lt", "le", "gt", "ge"; of a triangle:
-            "triu", "tril"; or of running sums: "shifted".
+            "triu", "tril"; of running sums: "shifted"; or of additions by index: "rounded";
+            of sorts: "ascending", and of pairs "indices".
         flag: the pipes and the event of a sync; None of other operations.
         latency: the cycles that upstream's scheduler counted.
         file, line: the place in the kernel's source; "" and 0 if a pass inserted the operation.

@@ -40,9 +40,9 @@ from simulator.machine.tile_opcodes import (
     UNBOUND,
     TileWork,
 )
-from simulator.machine.tile_steps import TileBox, TileStep
+from simulator.machine.tile_steps import ROUNDED, TileBox, TileStep
 from simulator.numbers.convert import Conversion
-from simulator.numbers.formats import Format
+from simulator.numbers.formats import BF16, FP32, Format
 
 _UNBOUND: Final = {each.name for each in TILE_OPCODES.values() if each.work in UNBOUND}
 MAX_TASKS: Final = 1 << 15
@@ -390,13 +390,14 @@ class Lowering:
             if operation.flag is not None:
                 return _sync(operation)
             ends = operation.outputs[0], (*operation.inputs, operation.outputs[0])[0]
+            count = TILE_OPCODES[operation.opcode].results
             step = _step(
                 operation,
                 self.isa,
                 tuple(tile(each, ends[0]) for each in operation.inputs),
                 (
-                    *(tile(each, ends[1]) for each in operation.outputs[:1]),
-                    *(_scratch(tile(each, ends[1])) for each in operation.outputs[1:]),
+                    *(tile(each, ends[1]) for each in operation.outputs[:count]),
+                    *(_scratch(tile(each, ends[1])) for each in operation.outputs[count:]),
                 ),
             )
             numbers = tuple(evaluate(each, values) for each in operation.numbers)
@@ -567,6 +568,9 @@ def _step(
     if row.work is TileWork.CAST and inputs:
         pair = inputs[0].format, outputs[0].format
         chain = conversions(resolve(isa, *pair, operation.mode, saturate=operation.saturate))
+    if operation.function == ROUNDED:
+        pairs = (FP32, BF16), (BF16, FP32)
+        chain = tuple(each for pair in pairs for each in conversions(resolve(isa, *pair)))
     return TileStep(
         opcode=row,
         inputs=inputs,

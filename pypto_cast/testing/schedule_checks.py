@@ -37,6 +37,8 @@ OPEN_EXTENT: Final = 100
 MOST_SYNTHETIC_ELEMS: Final = 1 << 26
 """Of one parameter; drawing more takes gigabytes."""
 
+_WITH_INDICES: Final = (TileWork.ADD_AT, TileWork.GATHER, TileWork.SCATTER, TileWork.ONE_HOT)
+
 
 class ScheduleError(AssertionError):
     """A schedule that the hardware does not permit, or that computes something else."""
@@ -57,7 +59,7 @@ def synthetic_arrays(
     rng = np.random.default_rng(seed)
     found: list[Array] = []
     has_indices = any(
-        row is not None and row.work in (TileWork.GATHER, TileWork.SCATTER, TileWork.ONE_HOT)
+        row is not None and row.work in _WITH_INDICES
         for leaf in schedule.leaves
         for row in (TILE_OPCODES.get(each.opcode) for each in leaf.operations)
     )

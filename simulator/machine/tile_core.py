@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from simulator.arithmetic import OPERATIONS
+from simulator.arithmetic.indexed.gather_scatter import is_factor
 from simulator.machine.core import Registers
 from simulator.machine.isa import Pipe
 from simulator.machine.memory import (
@@ -29,7 +30,7 @@ from simulator.machine.memory import (
     VectorMemory,
 )
 from simulator.machine.tile_opcodes import REDUCTIONS, UNBOUND, TileOpcode, TileWork
-from simulator.machine.tile_steps import TileBox, TileStep, step_values
+from simulator.machine.tile_steps import ASCENDING, TileBox, TileStep, step_results
 from tiling.chips import Chip
 from tiling.grid import Shape
 from tiling.ub import round_up
@@ -63,11 +64,11 @@ class TileCore:
             SimulatorFault: the hardware does not permit it.
         """
         row = step.opcode
-        more = len(step.outputs) - 1
+        more = len(step.outputs) - row.results
         if len(step.inputs) != row.inputs or more < 0 or (more and not row.has_scratch):
             raise SimulatorFault(
                 f"reads {len(step.inputs)} and writes {len(step.outputs)} tiles; {row.name} reads "
-                f"{row.inputs} and writes 1{', and scratch' if row.has_scratch else ''}"
+                f"{row.inputs} and writes {row.results}{', and scratch' if row.has_scratch else ''}"
             )
         if row.has_scalar and step.scalar is None:
             raise SimulatorFault("has no scalar")
@@ -90,12 +91,13 @@ class TileCore:
         if row.pipe in _COPIED:
             _check_copy(step)
         reads = tuple(region for tile in step.inputs for region in tile.regions())
-        result, *scratch = step.outputs
-        writes = tuple(map(_whole, scratch))
+        results, scratch = step.outputs[: row.results], step.outputs[row.results :]
+        writes = tuple(map(_whole, (*scratch, *spoiled(step))))
         _check_overlap(step)
+        written = tuple(region for tile in results for region in tile.regions())
         if row.is_late:
-            return Effect(reads=reads, writes=writes, late_writes=result.regions())
-        return Effect(reads=reads, writes=(*result.regions(), *writes))
+            return Effect(reads=reads, writes=writes, late_writes=written)
+        return Effect(reads=reads, writes=(*written, *writes))
 
     def apply(
         self, index: int, step: TileStep, effect: Effect, registers: Registers, lives: Lives
@@ -108,23 +110,26 @@ class TileCore:
         if step.opcode.work is TileWork.ALIAS:
             return
         self._ub.begin(index, lives)
-        result, *scratch = step.outputs
-        if 0 in result.shape:
+        count = step.opcode.results
+        results, scratch = step.outputs[:count], step.outputs[count:]
+        if 0 in results[0].shape:
             return
         inputs = [self._read(tile, lives) for tile in step.inputs]
         try:
-            values = step_values(step, inputs, self._chip.isa)
+            found = step_results(step, inputs, self._chip.isa)
         except (ValueError, IndexError) as error:  # operands that the operation does not take
             raise SimulatorFault(str(error)) from None
-        if values.shape != result.shape:
-            raise SimulatorFault(
-                f"gives {'x'.join(map(str, values.shape))} valid elements, and its output has "
-                f"{'x'.join(map(str, result.shape))}"
-            )
-        if values.dtype != result.format.dtype:
-            raise SimulatorFault(f"gives {values.dtype}, and its output is {result.format}")
-        self._write(result, values)
-        for tile in scratch:
+        for values, result in zip(found, results, strict=True):
+            if values.shape != result.shape:
+                raise SimulatorFault(
+                    f"gives {'x'.join(map(str, values.shape))} valid elements, and its output has "
+                    f"{'x'.join(map(str, result.shape))}"
+                )
+            if values.dtype != result.format.dtype:
+                raise SimulatorFault(f"gives {values.dtype}, and its output is {result.format}")
+        for values, result in zip(found, results, strict=True):
+            self._write(result, values)
+        for tile in (*scratch, *spoiled(step)):
             region = _whole(tile)
             self._ub.note(region, np.zeros((region.count, region.width), np.bool_))
 
@@ -258,10 +263,31 @@ def _whole(tile: TileBox) -> Region:
 
 _BY_INDEX: Final = frozenset((TileWork.GATHER, TileWork.SCATTER))
 """Works whose second input names places along an axis."""
+_OVER_FIRST: Final = frozenset((TileWork.SCATTER, TileWork.ADD_AT))
+"""Works that write elements of their first input, and move none of the others."""
 _ALONG_AXES: Final = (
-    REDUCTIONS | _BY_INDEX | {TileWork.ACCUMULATE, TileWork.EXPAND, TileWork.TRANSPOSE}
+    REDUCTIONS
+    | _BY_INDEX
+    | {TileWork.ACCUMULATE, TileWork.EXTREME, TileWork.ADD_AT, TileWork.EXPAND, TileWork.TRANSPOSE}
 )
 """Works that go along axes of their first input."""
+
+
+def spoiled(step: TileStep) -> tuple[TileBox, ...]:
+    """The inputs that are other numbers afterwards, and no output.
+
+    Terms of an addition by index that are multiplied (indexadd.h:32), elements that change their
+    sign to be sorted in rising order, and pairs that are merged (sort.h:66, :200).
+    """
+    match step.opcode.work:
+        case TileWork.ADD_AT if step.scalar is not None and is_factor(step.scalar):
+            return step.inputs[1:2]
+        case TileWork.SORT32 if step.function == ASCENDING:
+            return step.inputs
+        case TileWork.MERGE if step.inputs[0].first_byte != step.outputs[0].first_byte:
+            return step.inputs
+        case _:
+            return ()
 
 
 def _check_copy(step: TileStep) -> None:
@@ -295,6 +321,13 @@ def _check_axes(step: TileStep) -> None:
         if len(index) != dims or any(index[each] > tile.shape[each] for each in others):
             does = "gathers" if row.work is TileWork.GATHER else "scatters"
             raise SimulatorFault(f"{does} {index} elements along axis {axes[0]} of {tile.shape}")
+    if row.work is TileWork.ADD_AT:
+        terms, index = (each.shape for each in step.inputs[1:])
+        axis = axes[0] % dims
+        if terms != (*tile.shape[:axis], *index[:1], *tile.shape[axis + 1 :]) or len(index) != 1:
+            raise SimulatorFault(
+                f"adds {terms} elements at {index} places along axis {axes[0]} of {tile.shape}"
+            )
 
 
 def _check_alias(step: TileStep) -> None:
@@ -332,10 +365,11 @@ def _place(tile: TileBox) -> object:
 def _check_overlap(step: TileStep) -> None:
     """Refuse an output over an input, but in place, and outputs over each other.
 
-    A scatter writes single elements of its first input, while it reads the others one by one.
+    A scatter, and an addition by index, write elements of their first input, while they read the
+    others one by one.
     """
     result, *scratch = step.outputs
-    is_scatter = step.opcode.work is TileWork.SCATTER
+    is_scatter = step.opcode.work in _OVER_FIRST
     for place, tile in enumerate(step.inputs):
         alike = (result.first_byte, result.strides_bytes, result.elem_bytes) == (
             tile.first_byte,
@@ -352,7 +386,7 @@ def _check_overlap(step: TileStep) -> None:
         if step.opcode.in_place and is_over and not (is_scatter and place):
             continue
         _refuse(tile.regions(), result.regions(), "its output lies over its input")
-    for tile in scratch:
+    for tile in scratch:  # and a second result, which has no place of an input's either
         for other in (*step.inputs, result):
             _refuse(other.regions(), (_whole(tile),), "its scratch memory lies over an operand")
 

@@ -38,6 +38,12 @@ class TileWork(enum.Enum):
     ACCUMULATE = "the sums or products of all elements up to each along an axis"
     GATHER = "elements along an axis, read by indices"
     SCATTER = "the elements, and others along an axis where indices name places"
+    ADD_AT = "the elements, and terms times the scalar added along an axis where indices say"
+    SORT32 = "elements and their numbers by turns, each 32 elements in falling order"
+    MERGE = "pairs in falling order from groups of 32 that are so"
+    EXTRACT = "the elements of pairs, or their numbers"
+    EXTREME = "the greatest or least elements along an axis, and where they are"
+    PAIR_EXTREME = "the greater or lesser elements of two tiles, and where they are"
     PATTERN = "elements along the last axis at a fixed pattern, whose number is the scalar"
     ONE_HOT = "1 at the place that each element names along a new last axis, else 0"
     TRIANGLE = "the elements on one side of a diagonal, their products with 0 on the other"
@@ -65,8 +71,7 @@ class TileOpcode:
         name: upstream's.
         work: what it does.
         pipe: the queue that it runs in.
-        is_issued_by_scalars: the scalar unit computes the place of each move inside, so that waits
-            before it are the scalar unit's; those behind it are of the pipe.
+        begins: the queue that waits for its operands, where it is another.
         function: what gives its values, for `tile_functions.evaluated`; "" where elements are only
             moved or converted.
         inputs: how many tiles it reads.
@@ -74,7 +79,8 @@ class TileOpcode:
         has_two_scalars: a second number follows that one.
         scalar_at: its place among the operands; None: the last one, unless the operation says that
             it is the first.
-        has_scratch: the outputs behind the first are scratch memory, garbage afterwards.
+        results: the outputs that hold results.
+        has_scratch: the outputs behind these are scratch memory, garbage afterwards.
         is_late: it fills scratch memory, and writes its result behind a barrier inside of it
             (tileop/arch32/dynamic/vector_dyn.h:2855; pto-isa a2a3/TTrans.hpp).
         in_place: an output may be written over an input.
@@ -88,12 +94,13 @@ class TileOpcode:
     name: str
     work: TileWork
     pipe: Pipe = Pipe.V
-    is_issued_by_scalars: bool = False
+    begins: Pipe | None = None
     function: str = ""
     inputs: int = 1
     has_scalar: bool = False
     has_two_scalars: bool = False
     scalar_at: int | None = None
+    results: int = 1
     has_scratch: bool = False
     is_late: bool = False
     in_place: bool = False
@@ -104,14 +111,27 @@ class TileOpcode:
 
     @property
     def waits_in(self) -> Pipe:
-        """The queue that waits before it stop."""
-        return Pipe.S if self.is_issued_by_scalars else self.pipe
+        """The queue that waits for its operands."""
+        return self.pipe if self.begins is None else self.begins
 
 
 _elements = partial(TileOpcode, work=TileWork.ELEMENTS, in_place=True)
 _binary = partial(_elements, inputs=2)
 _scalar = partial(_elements, has_scalar=True)
 _special = partial(_elements, has_scratch=True)
+_add_at = partial(
+    TileOpcode, work=TileWork.ADD_AT, inputs=3, has_scalar=True, has_scratch=True, in_place=True
+)
+_extreme = partial(
+    TileOpcode,
+    work=TileWork.EXTREME,
+    results=2,
+    has_scratch=True,
+    inside=("vcmax", "vcmin", "vcmpv", "vsel"),
+)
+_pair_extreme = partial(
+    TileOpcode, work=TileWork.PAIR_EXTREME, inputs=4, results=2, inside=("vcmpv", "vsel")
+)
 _reduce = partial(TileOpcode, work=TileWork.REDUCE, has_scratch=True)
 _lines = partial(_reduce, work=TileWork.REDUCE_LINES, in_place=True)
 _FLOATS: Final = frozenset((FP32, FP16, BF16))
@@ -285,7 +305,7 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
     _transpose(name="TRANSPOSE_VNCHWCONV", has_scratch=True, is_late=True,
             inside=("scatter_vnchwconv", _WITHIN, "vcopy")),
     _transpose(name="TRANSPOSE_MOVEIN", pipe=Pipe.MTE2, inside=(_IN,)),
-    _transpose(name="PERMUTE", pipe=Pipe.MTE2, is_issued_by_scalars=True, inside=(_UNIT_S, _IN)),
+    _transpose(name="PERMUTE", pipe=Pipe.MTE2, begins=Pipe.S, inside=(_UNIT_S, _IN)),
     _transpose(name="TRANSPOSE_MOVEOUT", pipe=Pipe.MTE3, inside=(_OUT,)),
     TileOpcode(name="CUM_SUM", work=TileWork.ACCUMULATE, function="add", inside=(_WITHIN, "vadd")),
     TileOpcode(name="CUM_PROD", work=TileWork.ACCUMULATE, function="mul",
@@ -296,6 +316,19 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
             has_scalar=True, in_place=True, inside=(_UNIT_S,)),
     TileOpcode(name="SCATTER", work=TileWork.SCATTER, pipe=Pipe.S, inputs=3, has_scratch=True,
             in_place=True, inside=(_UNIT_S,)),
+    TileOpcode(name="BITSORT", work=TileWork.SORT32, begins=Pipe.S, has_scalar=True,
+            has_scratch=True, inside=(_UNIT_S, "vadds", "vbitsort")),
+    TileOpcode(name="MRGSORT", work=TileWork.MERGE, has_scratch=True, in_place=True,
+            inside=("vmrgsort4", _WITHIN)),
+    TileOpcode(name="EXTRACT", work=TileWork.EXTRACT, inside=("vreducev2", "vadds")),
+    _extreme(name="ROWARGMAXWITHVALUE_SINGLE"),
+    _extreme(name="ROWARGMAXWITHVALUE_LINE"),
+    _extreme(name="ROWARGMINWITHVALUE_SINGLE"),
+    _extreme(name="ROWARGMINWITHVALUE_LINE"),
+    _pair_extreme(name="PAIRARGMAX"),
+    _pair_extreme(name="PAIRARGMIN"),
+    _add_at(name="INDEX_ADD", inside=("vmuls", "vconv", "vadd", _UNIT_S)),
+    _add_at(name="INDEX_ADD_UB", inside=("vmuls", "vconv", "vadd", _UNIT_S)),
     _reduce(name="ROWSUM_SINGLE", function="sum", inside=("vector_dup", "vadd", "vcgadd", "vcadd")),
     _reduce(name="ROWMAX_SINGLE", function="amax",
             inside=("vector_dup", "vmax", "vcgmax", "vcmax")),
@@ -317,21 +350,16 @@ PAIRED: Final[Mapping[str, str]] = MappingProxyType(
     {f"ROW{name}_SINGLE": f"PAIR{name}" for name in ("SUM", "MAX", "MIN", "PROD")}
 )
 """By a reduction, the opcode that joins two of its tiles."""
-_SORTED: Final = "sorted pairs of value and index, whose layout is not modelled"
+ADDED_IN_GM: Final = "additions in GM by several tasks, whose order is not public"
 _BY_GM: Final = "elements of GM by indices that are data"
 NO_ROW: Final[Mapping[str, str]] = MappingProxyType(
     {
-        **dict.fromkeys(("BITSORT", "MRGSORT", "TILEDMRGSORT", "EXTRACT"), _SORTED),
+        "TILEDMRGSORT": "pairs of several tiles, whose merging is not modelled",
         **dict.fromkeys(("GATHER", "GATHER_IN_UB", "INDEX_OUTCAST", "INDEX_PUT"), _BY_GM),
         **dict.fromkeys(("A_MUL_B", "GATHER_IN_L1"), "the cube's memories, which are not modelled"),
         "POWS": "a number that chooses among several functions",
         "REMRS": "a number before its tile, which the dump puts behind it",
-        "INDEX_ADD": "rows that its indices name, added in an order that is not public in GM",
-        "INDEX_ADD_UB": "rows that its indices name, which the scalar unit reads",
-        **dict.fromkeys(
-            ("ROWARGMAX_SINGLE", "ROWARGMIN_SINGLE"), "an index beside each value, not modelled"
-        ),
-        "ATOMIC_RMW": "additions in GM by several tasks, whose order is not public",
+        "ATOMIC_RMW": ADDED_IN_GM,
     }
 )
 """Opcodes that occur in kernels and have no row, each with the reason."""

@@ -23,7 +23,7 @@ from simulator.arithmetic.indexed.by_place import (
     pattern,
     spaced,
 )
-from simulator.arithmetic.indexed.gather_scatter import gather, scatter
+from simulator.arithmetic.indexed.gather_scatter import gather, is_factor, scatter
 from simulator.arithmetic.indexed.running_sums import prefix_scan
 from simulator.machine.isa import Pipe
 from simulator.machine.memory import Bytes, Region, SimulatorFault, UbRange
@@ -35,8 +35,16 @@ from simulator.numbers.formats import FP32, FloatFormat, Format, assert_never
 from tiling.chips import A2_A3
 
 _Values = npt.NDArray[Any]
+GROUP_ELEMS: Final = 32
+"""Elements that are sorted at once."""
+ASCENDING: Final = "ascending"
+"""The function of sorts, and of elements taken out of pairs, that are in rising order."""
+NUMBERS: Final = "indices"
+"""The function that takes the numbers out of pairs."""
 SHIFTED: Final = "shifted"
 """The function of running sums that add tiles shifted by 1, 2, 4, ... elements, not in turn."""
+ROUNDED: Final = "rounded"
+"""The function of additions by index in FP32 whose factor, products and sums are those of BF16."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,10 +145,12 @@ class TileStep:
         scalar_first: the number is the first operand.
         step: the distance of numbers that begin with it.
         numbers: those of the tile: the diagonal of a triangle, the first place of a range.
-        function: of a comparison, the row of `OPERATIONS`; the name of a triangle; `SHIFTED`.
+        function: of a comparison, the row of `OPERATIONS`; the name of a triangle; `SHIFTED` or
+            `ROUNDED`.
         axis: of a reduction of lines, of sums, of indices, of a repetition.
         axes: two that are exchanged, or all of them in the order of the result.
-        conversions: of a cast.
+        conversions: of a cast; of additions by index, those that round the factor, each product and
+            each sum.
     """
 
     opcode: TileOpcode
@@ -217,6 +227,14 @@ def step_values(step: TileStep, inputs: Sequence[_Values], family: str = A2_A3) 
             return _gathered(inputs, step.inputs[0].format, step.axis)
         case TileWork.SCATTER:
             return _scattered(step, inputs)
+        case TileWork.ADD_AT:
+            return _added_at(step, inputs)
+        case TileWork.SORT32:
+            return sorted_pairs(step, inputs[0])
+        case TileWork.MERGE:
+            return merged_pairs(inputs[0], result.shape[-1])
+        case TileWork.EXTRACT:
+            return extracted(step, inputs[0])
         case TileWork.PATTERN:
             return inputs[0][..., _pattern(step)]
         case TileWork.ONE_HOT:
@@ -227,6 +245,8 @@ def step_values(step: TileStep, inputs: Sequence[_Values], family: str = A2_A3) 
             return _spaced(step)
         case TileWork.WEIGH:
             return _weighed(row.function, inputs, step.inputs[0].format)
+        case TileWork.EXTREME | TileWork.PAIR_EXTREME:
+            raise SimulatorFault(f"{row.name} gives two tiles")
         case TileWork.ALIAS:
             raise SimulatorFault(f"{row.name} moves nothing, and has no values of its own")
         case _:
@@ -235,6 +255,38 @@ def step_values(step: TileStep, inputs: Sequence[_Values], family: str = A2_A3) 
 
 def _turned(values: _Values, axes: Sequence[int]) -> _Values:
     return np.swapaxes(values, *axes) if len(axes) == 2 else np.transpose(values, axes)
+
+
+def step_results(
+    step: TileStep, inputs: Sequence[_Values], family: str = A2_A3
+) -> tuple[_Values, ...]:
+    """The values of all of a step's results; see `step_values`."""
+    match step.opcode.work:
+        case TileWork.EXTREME:
+            return _extreme(step, inputs[0])
+        case TileWork.PAIR_EXTREME:
+            return _chosen(step, inputs)
+        case _:
+            return (step_values(step, inputs, family),)
+
+
+def _extreme(step: TileStep, values: _Values) -> tuple[_Values, _Values]:
+    """The extreme element along an axis, and the place of the first that equals it."""
+    from simulator.arithmetic.indexed.sort import sort  # loaded when first used
+
+    rows = Enclosure(values=np.ascontiguousarray(np.moveaxis(values, step.axis, -1)))
+    is_greatest = "MAX" in step.opcode.name
+    found = sort(rows, 1, descending=is_greatest, trust=EXACT, cause=0)
+    value, place = (np.moveaxis(each.values, -1, step.axis) for each in found)
+    return value, place
+
+
+def _chosen(step: TileStep, inputs: Sequence[_Values]) -> tuple[_Values, _Values]:
+    """Of two tiles the more extreme elements and their places; of equal ones the first tile's."""
+    value, place, other, there = inputs
+    is_greatest = "MAX" in step.opcode.name
+    is_other = other > value if is_greatest else other < value
+    return np.where(is_other, other, value), np.where(is_other, there, place)
 
 
 def _padded(values: _Values, number: _Values, shape: tuple[int, ...]) -> _Values:
@@ -263,6 +315,71 @@ def _scattered(step: TileStep, inputs: Sequence[_Values]) -> _Values:
     written = given[0][tuple(map(slice, index.shape))] if given else _scalar(step, fmt)
     target, places, others = (Enclosure(values=each) for each in (source, index, written))
     return scatter(target, places, others, fmt, axis=step.axis % source.ndim).values
+
+
+def _added_at(step: TileStep, inputs: Sequence[_Values]) -> _Values:
+    """A tile with terms added one after another, in the order of the indices.
+
+    The factor is rounded as its products are; one near enough to 1 multiplies nothing.
+    """
+    target, terms, index = inputs
+    fmt, axis = step.inputs[0].format, step.axis % target.ndim
+    _check_indices(index, target.shape[axis])
+
+    def rounded(values: _Values) -> _Values:
+        if not step.conversions:
+            return values
+        return arithmetic.cast(step.conversions, Enclosure(values=values)).values
+
+    def joined(held: Enclosure, given: Enclosure) -> Enclosure:
+        return Enclosure(values=rounded(evaluated("add", (held.values, given.values), fmt)))
+
+    factor = rounded(_scalar(step, fmt).reshape(1))
+    if is_factor(float(factor[0])):
+        terms = rounded(evaluated("mul", (terms, factor.reshape((1,) * terms.ndim)), fmt))
+    along = [index.size if k == axis else 1 for k in range(target.ndim)]
+    places = np.broadcast_to(index.reshape(along), terms.shape)
+    held, where, given = (Enclosure(values=each) for each in (target, places, terms))
+    return scatter(held, where, given, fmt, axis=axis, join=joined).values
+
+
+def sorted_pairs(step: TileStep, values: _Values) -> _Values:
+    """Each 32 elements of a row in falling order, each before the bits of its number.
+
+    Of equal ones the first is first. Rising order is that of the elements with the other sign.
+    """
+    count = values.shape[-1]
+    if step.scalar is None or count % GROUP_ELEMS or values.dtype != FP32.dtype:
+        raise SimulatorFault(f"does not sort rows of {count} {step.inputs[0].format}")
+    numbers = np.arange(int(step.scalar), int(step.scalar) + count, dtype=np.int32)
+    keys = -values if step.function == ASCENDING else values
+    groups = *values.shape[:-1], count // GROUP_ELEMS, GROUP_ELEMS
+    held = np.broadcast_to(numbers.view(np.float32), values.shape).reshape(groups)
+    return _in_order(keys.reshape(groups), held).reshape(*values.shape[:-1], 2 * count)
+
+
+def merged_pairs(pairs: _Values, length: int) -> _Values:
+    """The first pairs of a row in falling order."""
+    return _in_order(pairs[..., ::2], pairs[..., 1::2])[..., :length]
+
+
+def _in_order(keys: _Values, numbers: _Values) -> _Values:
+    from simulator.arithmetic.indexed.sort import sort  # loaded when first used
+
+    keys = np.ascontiguousarray(keys)
+    found = sort(Enclosure(values=keys), keys.shape[-1], descending=True, trust=EXACT, cause=0)
+    beside = np.take_along_axis(numbers, found.indices.values.astype(np.int64), -1)
+    pairs = np.stack((found.values.values, beside), -1)
+    return pairs.reshape(*keys.shape[:-1], -1)
+
+
+def extracted(step: TileStep, pairs: _Values) -> _Values:
+    """The first elements of pairs, or their numbers."""
+    result = step.outputs[0]
+    found = pairs[..., step.function == NUMBERS :: 2][..., : result.shape[-1]]
+    if step.function == NUMBERS:
+        return np.ascontiguousarray(found).view(np.int32)
+    return -found if step.function == ASCENDING else found
 
 
 def _check_indices(index: _Values, length: int) -> None:

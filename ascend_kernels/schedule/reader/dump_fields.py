@@ -58,7 +58,7 @@ LEAF: Final[Mapping[str, Any]] = {
             "sync_queue": {"pipe_id": int, "trig_pipe": int, "event_id": int},
             "op_attr?": {
                 "IS_CUBE?": bool,
-                "SCALAR?": {"value": float | None},
+                "SCALAR?": {"value": float | None, "data_type?": int},
                 "op_attr_START?": {"value": float | None},
                 "op_attr_STEP?": {"value": float | None},
                 "op_attr_patternMode?": int,
@@ -69,6 +69,9 @@ LEAF: Final[Mapping[str, Any]] = {
                 "op_attr_axis?": int,
                 "op_attr_shape?": [int],
                 "op_attr_mode?": int,
+                "op_attr_order?": int,
+                "op_attr_offset?": int,
+                "op_attr_makeMode?": int,
                 "op_attr_scatter_mode?": int,
                 "op_attr_satmode?": int,
                 "op_attr_cmp_operation?": int,

@@ -24,8 +24,10 @@ from ascend_kernels.schedule.planner.tiles.tile_graph import Node, exchanged, in
 from ascend_kernels.schedule.reader.control_flow import scalars_of
 from ascend_kernels.schedule.scalars import Scalar
 from simulator.arithmetic.indexed.by_place import TRIANGLES
-from simulator.machine.tile_opcodes import TILE_OPCODES
-from simulator.numbers.formats import Format
+from simulator.arithmetic.indexed.gather_scatter import is_factor
+from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
+from simulator.machine.tile_steps import ASCENDING, NUMBERS, ROUNDED
+from simulator.numbers.formats import BF16, INT32, Format
 from simulator.numbers.rounding import RoundMode
 
 Formats = Mapping[int, Format]
@@ -186,6 +188,12 @@ class LeafReader:
             function = TRIANGLES[not attributes["is_upper"]]
         elif attributes.get("op_attr_scatter_mode"):
             function = f"scatter mode {attributes['op_attr_scatter_mode']}"
+        elif row is not None and row.work in (TileWork.SORT32, TileWork.EXTRACT):
+            function = NUMBERS if attributes.get("op_attr_makeMode") else ""
+            function = function or ("" if attributes.get("op_attr_order") else ASCENDING)
+            value = attributes.get("op_attr_offset", value)
+        elif row is not None and row.work is TileWork.ADD_AT:
+            function = self._rounding(given, attributes["SCALAR"])
         axis = next((attributes[each] for each in _AXES if each in attributes), -1)
         return TileOperation(
             opcode=opcode,
@@ -206,6 +214,14 @@ class LeafReader:
             file=str(given.get("file", "")),
             line=int(given.get("line", 0)),
         )
+
+    def _rounding(self, given: Mapping[str, Any], factor: Mapping[str, Any]) -> str:
+        """Whether additions by index in FP32 are rounded to BF16, one by one (indexadd.h:30)."""
+        if self._formats.get(factor.get("data_type", 0)) is not BF16:
+            return ""
+        index = self._raw[self._tensors[given["ioperands"][-1]]["rawtensor"]]["datatype"]
+        is_short = self._formats.get(index) is INT32
+        return ROUNDED if is_short or is_factor(float(factor["value"] or 0)) else ""
 
     def _number(self, given: Mapping[str, Any]) -> tuple[Scalar, ...]:
         """The number of the task that an operation takes, as one that its last accesses have."""

@@ -25,17 +25,18 @@ from ascend_kernels.schedule.planner.tiles.tile_graph import (
 from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
 from pypto_cast.kernel.graph.loop_runs import Place, Slots
 from pypto_cast.operations.operation_rows import ROWS
-from pypto_cast.operations.scalar_operands import Constant, is_element
+from pypto_cast.operations.scalar_operands import Constant, converted, is_element
 from pypto_cast.options.releases import RELEASES, ReleaseName
 from pypto_cast.recording.steps import Call
 from pypto_cast.tensors.symbolic import scalar_of
 from pypto_cast.tensors.tensor import Tensor
 from simulator.machine.tile_functions import CHAINS
-from simulator.machine.tile_opcodes import NO_ROW, TILE_OPCODES
-from simulator.machine.tile_steps import SHIFTED
+from simulator.machine.tile_opcodes import ADDED_IN_GM, NO_ROW, TILE_OPCODES
+from simulator.machine.tile_steps import ASCENDING, SHIFTED
 from simulator.numbers.formats import FP32, INT64, Format, IntFormat
 from tiling.grid import Shape
 
+_PART_HELD: Final = "a tensor that holds data in a part of it is not planned"
 _OPEN_NUMBER: Final = "a number known only when the kernel runs is not planned"
 
 
@@ -154,14 +155,26 @@ class RecordedNodes:
         self.wide[number] = frozenset(each.number_format for each in dtypes)
 
     def _extents(self, call: Call, opcode: str, inputs: Sequence[int]) -> Scalars:
-        """Those of a result; an argument that is no view is taken at the length that was given."""
+        """Those of a result."""
+        self._take_as_given(inputs)
+        operands = [self._tensors[each] for each in inputs]
+        shape = tuple(map(int, call.result.shape))
+        return of_result(f"{opcode} {call.place}", opcode, operands, shape)
+
+    def _take_as_given(self, inputs: Sequence[int]) -> None:
+        """Take arguments that are no views at the length that was given."""
         for name, tensor in self._parameters.items():
             if tensor in inputs and isinstance(name, str):
                 self.whole.add(name)
                 self._tensors[tensor] = replace(self._tensors[tensor], valid=())
-        operands = [self._tensors[each] for each in inputs]
-        shape = tuple(map(int, call.result.shape))
-        return of_result(f"{opcode} {call.place}", opcode, operands, shape)
+
+    def _whole_operand(self, call: Call, tensor: Tensor) -> int:
+        """An operand, which has to hold data in all of it."""
+        source = self._value(call, tensor)
+        self._take_as_given([source])
+        if self._tensors[source].is_open:
+            raise PlanError(f"{call.name} {call.place}: {_PART_HELD}")
+        return source
 
     def _between(self, held: TileTensor, shape: Sequence[int], fmt: Format | None = None) -> int:
         """A tensor of an operation's own, between its nodes."""
@@ -408,6 +421,99 @@ class RecordedNodes:
             raise PlanError(f"scatter {call.place}: {_OPEN_NUMBER}")
         opcode = ROWS["scatter"].opcodes["TT"]
         self._add(call, "scatter", opcode, [input, index], axis=axis, scalar=float(value))
+
+    def _added(
+        self,
+        call: Call,
+        name: str,
+        input: Tensor,
+        dim: int,
+        index: Tensor,
+        source: Tensor,
+        alpha: float,
+    ) -> None:
+        opcode = ROWS[name].opcodes["TTT"]
+        if opcode == "INDEX_ADD" and RELEASES[call.settings.release].index_adds_in_gm:
+            raise PlanError(f"{name} {call.place}: {opcode} is not planned: it needs {ADDED_IN_GM}")
+        factor = converted(name, alpha, input.dtype).value
+        if not isinstance(factor, (int, float)):
+            raise PlanError(f"{name} {call.place}: {_OPEN_NUMBER}")
+        axis = dim % len(input.shape)
+        operands = [input, source, index]
+        for each in operands:
+            self._whole_operand(call, each)
+        self._add(call, name, opcode, operands, axis=axis, scalar=float(FP32.dtype.type(factor)))
+
+    def _extreme(self, call: Call, name: str, x: Tensor, axis: int) -> None:
+        if x.dtype is not DataType.DT_FP32:
+            places = f"of {x.dtype}, whose places upstream counts in INT16, not planned"
+            raise PlanError(f"{name} {call.place}: {places}")
+        self._whole_operand(call, x)
+        self._add(call, name, ROWS[name].opcodes["T"], [x], axis=axis)
+
+    def _sort32(self, call: Call, input: Tensor, index: int | None = None) -> None:
+        self._whole_operand(call, input)
+        opcode = ROWS["sort32"].opcodes["T"]
+        self._add(
+            call, "sort32", opcode, [input], scalar=float(index or 0), axis=len(input.shape) - 1
+        )
+
+    def _topk(
+        self,
+        call: Call,
+        input: Tensor,
+        k: int,
+        dim: int | None = None,
+        largest: bool = True,
+        **_: object,
+    ) -> None:
+        self._sorted(call, "TOPK", input, call.result, descending=largest)
+
+    def _argsort(
+        self, call: Call, input: Tensor, dim: int | None = None, descending: bool = False
+    ) -> None:
+        if dim not in (None, -1, len(input.shape) - 1):
+            raise PlanError(f"argsort {call.place}: along another axis than the last, not planned")
+        if input.dtype is not DataType.DT_FP32:
+            raise PlanError(f"argsort {call.place}: of {input.dtype}, which is cast, not planned")
+        self._sorted(call, "SORT", input, (None, call.result), descending=descending)
+
+    def _sorted(
+        self,
+        call: Call,
+        opcode: str,
+        input: Tensor,
+        results: Sequence[Tensor | None],
+        *,
+        descending: bool,
+    ) -> None:
+        """Sorted elements and their numbers, two results of one operation."""
+        source = self._whole_operand(call, input)
+        held = self._tensors[source]
+        made = tuple(
+            self._between(held, held.shape) if each is None else self._new(call, each)
+            for each in results
+        )
+        number = len(self._nodes)
+        self._lines.update(dict.fromkeys(made, call.line))
+        self._numbered[number] = [(each,) for each in made]
+        self.wide[number] = frozenset()
+        self._nodes.append(
+            Node(
+                opcode=opcode,
+                number=number,
+                inputs=(source,),
+                outputs=made,
+                attributes=Attributes(
+                    file=os.path.basename(call.file),
+                    line=call.line,
+                    scalar=0.0,
+                    axis=len(held.shape) - 1,
+                    function="" if descending else ASCENDING,
+                ),
+                tile_shape=tuple(call.settings.vec_tile_shapes),
+            )
+        )
 
     def _pad(self, call: Call, x: Tensor, *given: object, **named: object) -> None:
         name = call.operation.__name__

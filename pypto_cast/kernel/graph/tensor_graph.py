@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from ascend_kernels.schedule.parts import Scalars
 from ascend_kernels.schedule.planner.kernel_plan import PASS_FAMILIES
-from ascend_kernels.schedule.planner.tiles.tile_cutting import overlap
 from ascend_kernels.schedule.planner.tiles.tile_graph import (
     Attributes,
     KernelGraphs,
@@ -25,6 +24,7 @@ from ascend_kernels.schedule.planner.tiles.tile_graph import (
     in_order,
     whole_copy,
 )
+from ascend_kernels.schedule.planner.tiles.tile_regions import overlap
 from ascend_kernels.schedule.scalars import distance
 from pypto_cast.dtypes.data_types import CastMode
 from pypto_cast.kernel.graph.auto_cast import auto_cast, check_release
@@ -229,6 +229,11 @@ class _Reader(RecordedNodes):
             "cumprod": self._accumulate,
             "gather": self._gather,
             "scatter": self._scatter,
+            "index_added": self._added,
+            "extreme": self._extreme,
+            "sort32": self._sort32,
+            "topk": self._topk,
+            "argsort": self._argsort,
             "pad": self._pad,
             "fillpad": self._pad,
             "view": self._view,

@@ -18,6 +18,7 @@ from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
 from pypto_cast.operations.elementwise_plan import elementwise
 from pypto_cast.operations.indexed.scattering import joined_in_memory, sums_from
 from pypto_cast.operations.lowering import (
+    as_one,
     axis_of,
     check_memory_of,
     check_operand,
@@ -48,8 +49,6 @@ from simulator.numbers.formats import FP32
 from tiling.plan import ShapeError
 
 _ROUNDED: Final = (ASSUME_RNE, ASSUME_GRADUAL_UNDERFLOW)
-_EPSILON: Final = 1e-6
-"""A factor nearer to 1 multiplies nothing (pypto tileop/utils: EPSILON)."""
 _SHORT: Final = (DataType.DT_FP16, DataType.DT_BF16)
 _adding = partial(
     OperationRow,
@@ -106,7 +105,7 @@ def index_add(
         IndexError: an index outside the input.
         TileShapeError: too few entries, or a tile beyond UB.
     """
-    return _index_added("index_add", input, dim, index, source, alpha)
+    return index_added("index_add", input, dim, index, source, alpha)
 
 
 @_in_gm(like="index_add", example="pypto.index_add_(out, 1, at, pypto.reshape(x[:, :2], [2, 2]))")
@@ -124,7 +123,7 @@ def index_add_(
     Raises:
         TypeError: an input that the kernel does not write, or no kernel.
     """
-    found = _index_added("index_add_", input, dim, index, source, alpha)
+    found = index_added("index_add_", input, dim, index, source, alpha)
     input.move(found)
     return input
 
@@ -148,7 +147,7 @@ def index_add_ub(
     Raises:
         TypeError, OverflowError, ShapeError, IndexError, TileShapeError: as `index_add`.
     """
-    return _index_added("index_add_ub", input, dim, index, source, alpha)
+    return index_added("index_add_ub", input, dim, index, source, alpha)
 
 
 @_in_ub(
@@ -169,7 +168,7 @@ def index_add__ub(
     Raises:
         TypeError: an input that the kernel does not write, or no kernel.
     """
-    found = _index_added("index_add__ub", input, dim, index, source, alpha)
+    found = index_added("index_add__ub", input, dim, index, source, alpha)
     input.move(found)
     return input
 
@@ -182,7 +181,8 @@ def _factor(name: str, alpha: object, dtype: DataType) -> Constant:
     return converted(name, alpha, dtype)
 
 
-def _index_added(
+@recording.replayable_operation
+def index_added(
     name: str, input: Tensor, dim: int, index: Tensor, source: Tensor, alpha: object
 ) -> Tensor:
     in_ub = name.endswith("ub")
@@ -200,9 +200,26 @@ def _index_added(
     factor = _factor(name, alpha, x.dtype)
     in_ub = in_ub or not of_release(name, x.dtype, getattr, "index_adds_in_gm")
     _check_tile(name, x, terms, where, axis, in_ub=in_ub)
+    with as_one():
+        return _sum(name, x, axis, where, terms, factor, in_ub=in_ub)
+
+
+def _sum(
+    name: str,
+    x: Tensor,
+    axis: int,
+    where: Tensor,
+    terms: Tensor,
+    factor: Constant,
+    *,
+    in_ub: bool,
+) -> Tensor:
+    """The sums in the format and in the order in which they are added."""
     number = float(np.asarray(factor.enclosure(x.dtype.number_format).values, np.float64))
-    is_scaled = abs(number - 1) >= _EPSILON
+    is_scaled = writing.is_factor(number)
     dtype = x.dtype
+    if dtype in _SHORT:
+        factor = converted(name, number, dtype)  # rounded before it is beside FP32
     if in_ub and dtype is DataType.DT_INT8:
         wide = _scaled(cast(terms, DataType.DT_FP16), factor, is_scaled, to=DataType.DT_FP16)
         found = _added(name, cast(x, DataType.DT_FP16), axis, where, wide, in_order=True)

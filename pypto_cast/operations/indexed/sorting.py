@@ -49,6 +49,7 @@ _extreme_row = partial(
     dtypes=everywhere(*FLOATS),
     lacked_by=("0.2.0",),
     instruction="vcmax or vcmin with the index, vcmp and vsel, on FP32",
+    composed_by=("head",),
     source="pypto tileop/vector/reduce.h; asc-devkit ReduceMax.md: the smallest index",
     example="pypto.{name}(x, -1)",
     is_method=True,
@@ -260,11 +261,19 @@ def _extreme(name: str, input: Tensor, dim: int, keepdim: bool) -> Tensor:
     if not isinstance(keepdim, bool):
         raise TypeError(f"{name}: keepdim must be True or False, not {keepdim!r}")
     tile = tile_of(name, tuple(shape))
-    kept, valid = list(shape), list(x.valid_shape)
+    kept = list(shape)
     kept[axis] = 1
     check_memory_of(name, tile, [(tuple(shape), 32), (tuple(kept), 64)])
     if x.dtype is DataType.DT_FP16:  # a cast that upstream writes
         x = cast(x, DataType.DT_FP32)
+    return without_axis(extreme(name, x, axis), axis, keepdim=keepdim)
+
+
+@recording.replayable
+def extreme(name: str, x: Tensor, axis: int) -> Tensor:
+    """The index of the greatest or least element along an axis, which keeps one element."""
+    kept, valid = list(map(int, x.shape)), list(x.valid_shape)
+    kept[axis] = 1
     held = operand_values(x, FP32) if 0 not in valid else None
     valid[axis] = min(valid[axis], 1)
     data = None
@@ -272,8 +281,7 @@ def _extreme(name: str, input: Tensor, dim: int, keepdim: bool) -> Tensor:
         rows = held.map(lambda array: np.moveaxis(array, axis, -1))
         found = _sorted(name, rows, 1, descending=name == "argmax").indices
         data = found.map(lambda array: np.moveaxis(array, -1, axis))
-    result = Tensor._from_result(tuple(kept), DataType.DT_INT32, data=data, valid=tuple(valid))
-    return without_axis(result, axis, keepdim=keepdim)
+    return Tensor._from_result(tuple(kept), DataType.DT_INT32, data=data, valid=tuple(valid))
 
 
 def _sorted(name: str, rows: Enclosure, count: int, *, descending: bool) -> Sorted:

@@ -18,6 +18,8 @@ from simulator.numbers.formats import Format
 _Shape = tuple[int, ...]
 Positions = npt.NDArray[np.int64]
 
+_EPSILON: Final = 1e-6
+"""upstream pypto, tileop/utils: EPSILON."""
 _FEW: Final = 64
 """So many candidates are read one by one."""
 
@@ -206,6 +208,11 @@ def _along(axis: int, count: int) -> _Shape:
 
 Join = Callable[[Enclosure, Enclosure], Enclosure]
 """(element, number written to it) -> result."""
+
+
+def is_factor(number: float) -> bool:
+    """Whether additions by index multiply their terms by a number: not if it is nearly 1."""
+    return abs(number - 1) >= _EPSILON
 
 
 def scatter(

@@ -114,10 +114,10 @@ def test_drawn_kernels_are_those_of_their_seed() -> None:
 
 
 def test_a_kernel_that_is_not_planned_is_refused_with_a_reason(tmp_path: Path) -> None:
-    kernel = written("gather_topk", "8x64:float32 8x8:float32 8x8:int32", "8x64")
+    kernel = written("gather_topk", "8x256:float32 8x8:float32 8x8:int32", "8x64")
     result = judged(Case(group="written", kernel=kernel), tmp_path, None)
     assert result.verdict is Verdict.REFUSED
-    assert result.why.startswith("topk: BITSORT is not planned: it needs sorted pairs of value")
+    assert result.why.startswith("TOPK: rows of 256 elements that upstream cuts into tiles, which")
 
 
 def test_the_list_has_kernels_of_all_dimensions() -> None:

@@ -38,7 +38,7 @@ def scaled(x: Matrix, y: Matrix, factor: float = 1.0) -> None:
 
 @pypto.frontend.jit
 def turned(x: Matrix, y: pypto.Tensor[[64, 2], pypto.DT_FP32]) -> None:
-    pypto.set_vec_tile_shapes(64, 768)
+    pypto.set_vec_tile_shapes(64, 96)
     y[:] = pypto.topk(x, 2, -1, True)[0]
 
 
@@ -123,7 +123,7 @@ def test_what_the_plan_refuses_runs_as_before_and_warns(executed: list[Schedule]
     (x,), y = arrays((64, 768)), np.zeros((64, 2), np.float32)
     expected = y.copy()
     turned(x, expected)
-    wanted = r"turned runs cast by cast, not as a schedule: topk at test_planned_calls.py:\d+ "
+    wanted = r"turned runs cast by cast, not as a schedule: TOPK at test_planned_calls.py:\d+: rows"
 
     with pypto.options(fidelity="instructions"):
         with warnings.catch_warnings(record=True) as given:
@@ -136,7 +136,7 @@ def test_what_the_plan_refuses_runs_as_before_and_warns(executed: list[Schedule]
         y[:] = 0
         with (
             pypto.options(strict=True),
-            pytest.raises(pypto.PlanError, match=r"topk at test_planned_calls.py:\d+ in turned"),
+            pytest.raises(pypto.PlanError, match=r"TOPK at test_planned_calls.py:\d+: rows of 768"),
         ):
             turned(x, y)
     assert not y.any()

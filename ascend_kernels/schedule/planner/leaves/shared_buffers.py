@@ -7,14 +7,16 @@ merge_src_dst_buffer.cpp (pass 29), schedule_ooo/add_alloc.cpp (pass 30).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Final
 
 from ascend_kernels.schedule.parts import TileOperand, TileOperation
 from ascend_kernels.schedule.planner.leaves.leaf_graph import LeafGraph
 from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError
+from simulator.arithmetic.indexed.gather_scatter import is_factor
 from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
+from simulator.machine.tile_steps import ASCENDING
 from simulator.numbers.formats import FloatFormat, Format
 
 _TABLE_SIZES: Final = (13, 29, 59, 127, 257, 541, 1109, 2357, 5087, 10273)
@@ -30,13 +32,15 @@ def with_shared_buffers(graph: LeafGraph) -> LeafGraph:
     A reshaped one is in that of its operand from the start, so it counts as one with two readers.
 
     A scatter of a number is in that of its first input, whoever reads it (:224). What assembles
-    this input is done before, and takes none of its elements.
+    this input is done before, and takes none of its elements. Other scatters, and additions by
+    index, work on what lies where their result does, so they have to be there too.
 
     Raises:
         ValueError: an opcode has no row, so nothing is known of it.
-        PlanError: another operation reads the tensor that a scatter writes over, or the scatter
-            does as its indices or elements; or its result is assembled in UB, or, if it is not of
-            a number, its first input.
+        PlanError: another operation reads the tensor that a scatter, or an addition by index,
+            writes over, or it does itself as its indices or elements; or another one reads the
+            terms that an addition multiplies in place; or the result is assembled in UB, or, if it
+            is not of a number, the first input.
     """
     graph = _with_reshapes_in_place(graph)
     sizes: dict[int, int] = {}
@@ -55,7 +59,8 @@ def with_shared_buffers(graph: LeafGraph) -> LeafGraph:
     for operation in graph.operations:
         inputs = tuple(_in_buffer(each, merged) for each in operation.inputs)
         result = operation.outputs[0]
-        given = operation.inputs[0].buffer if _scatters(operation) else None
+        _check_spoiled(operation, readers, assembled)
+        given = operation.inputs[0].buffer if _works_on_result(operation) else None
         if given is not None:
             _check_is_read_once(operation, inputs, readers[given] - assembled.get(given, set()))
         if _row_allows(operation) and result.buffer is not None and result.buffer not in merged:
@@ -82,7 +87,7 @@ def with_shared_buffers(graph: LeafGraph) -> LeafGraph:
                 if result.buffer in assembled
                 else f"{operation.opcode}{operation.at}: upstream gives its result a place of its "
                 "own, without the elements of its first operand, which tiles are put together in; "
-                f"scatter into a copy of it, as {_copy_of(inputs[0].format)}"
+                f"{_word(operation)} a copy of it, as {_copy_of(inputs[0].format)}"
             )
         if (inputs, outputs) != (operation.inputs, operation.outputs):
             operation = replace(operation, inputs=inputs, outputs=outputs)
@@ -180,9 +185,43 @@ def _in_buffer(operand: TileOperand, merged: dict[int, int]) -> TileOperand:
     return replace(operand, buffer=merged[buffer])
 
 
-def _scatters(operation: TileOperation) -> bool:
+def _work(operation: TileOperation) -> TileWork | None:
     row = TILE_OPCODES.get(operation.opcode)
-    return row is not None and row.work is TileWork.SCATTER
+    return None if row is None else row.work
+
+
+def _works_on_result(operation: TileOperation) -> bool:
+    """Whether it changes elements that lie where its result does."""
+    return _work(operation) in (TileWork.SCATTER, TileWork.ADD_AT)
+
+
+def _word(operation: TileOperation) -> str:
+    return "add to" if _work(operation) is TileWork.ADD_AT else "scatter into"
+
+
+def _check_spoiled(
+    operation: TileOperation,
+    readers: Mapping[int, Set[int]],
+    assembled: Mapping[int, Set[int]],
+) -> None:
+    """Refuse an operation that changes an input which is read besides.
+
+    An addition by index multiplies its terms (tileop indexadd.h:32), a sort in rising order
+    changes the sign of its elements (sort.h:66).
+    """
+    work = _work(operation)
+    if work is TileWork.ADD_AT and is_factor(operation.scalar or 0):
+        does, changed = "multiplies its terms", operation.inputs[1]
+    elif work is TileWork.SORT32 and operation.function == ASCENDING:
+        does, changed = "changes the sign of its elements", operation.inputs[0]
+    else:
+        return
+    buffer = changed.buffer
+    if buffer is not None and len(readers[buffer] - assembled.get(buffer, set())) > 1:
+        raise PlanError(
+            f"{operation.opcode}{operation.at}: upstream {does} where they lie, and another "
+            f"operation reads them; give it a copy, as {_copy_of(changed.format)}"
+        )
 
 
 def _check_is_read_once(
@@ -198,7 +237,7 @@ def _check_is_read_once(
         return
     raise PlanError(
         f"{scatter.opcode}{scatter.at}: upstream writes over its first operand, which {reader}; "
-        f"scatter into a copy of its own, as {_copy_of(inputs[0].format)}"
+        f"{_word(scatter)} a copy of its own, as {_copy_of(inputs[0].format)}"
     )
 
 

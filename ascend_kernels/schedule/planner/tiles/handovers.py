@@ -11,11 +11,9 @@ from ascend_kernels.schedule.planner.tiles.tile_graph import (
     Attributes,
     Memory,
     Node,
-    PlanError,
     TileGraph,
     consumers,
     in_order,
-    place_of,
     producers,
 )
 
@@ -28,8 +26,7 @@ def pass_through_gm(graph: TileGraph) -> TileGraph:
     from UB into GM COPY_OUT (generate_move_op.cpp:61). Where several tensors are made, the order in
     which upstream makes them, and with it their numbers, is not followed.
 
-    Raises:
-        PlanError: a tile that several subgraphs write, one of which reads it.
+    A tile that several subgraphs write is read back by those that wrote a part of it, too.
     """
     nodes = {each.number: each for each in graph.nodes}
     tensors, number, raw = list(graph.tensors), graph.next_number, graph.next_raw
@@ -67,9 +64,8 @@ def pass_through_gm(graph: TileGraph) -> TileGraph:
         others = [each for each in readers if each.subgraph not in subgraphs]
         if not others and len(subgraphs) == 1:
             continue
-        if len(others) < len(readers) and len(writers) > 1:
-            place = place_of(readers[0], users)
-            raise PlanError(f"{place}: reads what several tasks assemble, one of them its own")
+        if len(subgraphs) > 1:  # a task that wrote a part reads it back with the others
+            others = list(readers)
         if writers[0].opcode == "ASSEMBLE" and len(others) == len(readers):
             passed = tensor
             tensors[tensor] = replace(tensors[tensor], memory=Memory.TEMPORARY)

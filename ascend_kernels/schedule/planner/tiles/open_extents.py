@@ -25,7 +25,11 @@ GIVES_EXTENTS = (TileWork.EXPAND, TileWork.FILL)
 _BY_ELEMENTS = (TileWork.ELEMENTS, TileWork.CAST, TileWork.COMPARE, TileWork.REDUCE)
 """Kinds of work whose results hold data where operands do."""
 _OF_OWN_SHAPE: Final = frozenset(
-    (TileWork.PATTERN, TileWork.ONE_HOT, TileWork.BYTES, TileWork.BLOCKS)
+    (
+        *(TileWork.PATTERN, TileWork.ONE_HOT, TileWork.BYTES, TileWork.BLOCKS),
+        *(TileWork.SORT32, TileWork.MERGE, TileWork.EXTRACT),
+        *(TileWork.EXTREME, TileWork.PAIR_EXTREME),
+    )
 )
 """Kinds of work whose results hold data in all of their shape."""
 
@@ -87,7 +91,7 @@ def inferred(
             result = tuple(map(clamped, inputs[0], node.attributes.offset, held.shape))
         elif node.opcode in ("ASSEMBLE", "RESHAPE") or work is TileWork.PAD:
             result = held.extents
-        elif work in (TileWork.WEIGH, TileWork.SCATTER):
+        elif work in (TileWork.WEIGH, TileWork.SCATTER, TileWork.ADD_AT):
             result = inputs[0]
         elif work in _OF_OWN_SHAPE or _has_blocks(graph, node):
             result = held.shape

@@ -6,20 +6,19 @@ of upstream pypto at tag r0.2.0, framework/src.
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
+from ascend_kernels.schedule.planner.tiles.indexed_cutting import IndexedCutter
 from ascend_kernels.schedule.planner.tiles.scratch_memory import (
     BY_TILE_SHAPE,
     SCRATCH,
     element_bytes,
 )
 from ascend_kernels.schedule.planner.tiles.tile_graph import (
-    BLOCK_BYTES,
     Attributes,
     Node,
     PlanError,
@@ -27,6 +26,7 @@ from ascend_kernels.schedule.planner.tiles.tile_graph import (
     TileTensor,
     exchanged,
 )
+from ascend_kernels.schedule.planner.tiles.tile_regions import Box, Boxes, at
 from simulator.machine.tile_core import reduction_scratch
 from simulator.machine.tile_opcodes import (
     NO_FORMAT,
@@ -40,24 +40,21 @@ from simulator.machine.tile_opcodes import (
 from simulator.numbers.formats import BF16, FP32
 from tiling.chips import DEFAULT_CHIP
 from tiling.grid import Shape
-from tiling.ub import round_up
 
 _NO_INSTRUCTION: Final = MappingProxyType(
-    {"REGISTER_COPY": TileOpcode(name="REGISTER_COPY", work=TileWork.ELEMENTS, inside=())}
+    {
+        "REGISTER_COPY": TileOpcode(name="REGISTER_COPY", work=TileWork.ELEMENTS, inside=()),
+        **{
+            name: TileOpcode(name=name, work=TileWork.SORT32, inside=())
+            for name in ("TOPK", "SORT")
+        },
+        **{
+            name: TileOpcode(name=name, work=TileWork.EXTREME, inside=())
+            for name in ("ROWARGMAX_SINGLE", "ROWARGMIN_SINGLE")
+        },
+    }
 )
 """Opcodes that no leaf has: a later stage leaves them out."""
-_Box = tuple[int, Shape, Shape]
-"""A region, a place in it and extents."""
-Boxes = tuple[tuple[Shape, Shape], ...]
-"""Offsets and extents."""
-
-
-@dataclass(slots=True)
-class _Region:
-    """A whole tensor as the tiles that were written to it."""
-
-    tensor: TileTensor
-    tiles: dict[Shape, int]
 
 
 def cut(graph: TileGraph) -> TileGraph:
@@ -82,17 +79,11 @@ def cut(graph: TileGraph) -> TileGraph:
     )
 
 
-class _Cutter:
-    """The tiles so far; a region is a tensor of the graph or one made on the way."""
+class _Cutter(IndexedCutter):
+    """The rule by which each kind of operation is cut."""
 
     def __init__(self, graph: TileGraph) -> None:
-        self._regions = [_Region(each, {}) for each in graph.tensors]
-        self.nodes: list[Node] = []
-        self.tensors: list[TileTensor] = []
-        self.raw_tiles: list[Shape] = []
-        self._first_raw = graph.next_raw
-        self._tile: Shape = ()
-        self._node = Node(opcode="", number=-1, inputs=(), outputs=())
+        super().__init__(graph)
         self._row = TILE_OPCODES["VIEW"]
 
     def take(self, node: Node) -> None:
@@ -134,6 +125,12 @@ class _Cutter:
                 self._gather()
             case TileWork.SCATTER:
                 self._scatter()
+            case TileWork.EXTREME:
+                self._extreme()
+            case TileWork.SORT32:
+                self._sort()
+            case TileWork.ADD_AT:
+                self._add_at()
             case TileWork.PAD:
                 self._pad()
             case TileWork.WEIGH:
@@ -175,7 +172,7 @@ class _Cutter:
             inputs = [
                 (each, offset, extent)
                 if self._regions[each].tensor.shape == shape
-                else (each, _at(offset, -1, 0), _at(extent, -1, 1))
+                else (each, at(offset, -1, 0), at(extent, -1, 1))
                 for each in operands
             ]
             outputs = [self._written(target, offset, extent)]
@@ -191,7 +188,7 @@ class _Cutter:
             PlanError: the operation repeats operands, and this is another one.
         """
         held = self._regions[operand].tensor.shape
-        if self._row.takes_blocks and (held != _at(shape, -1, 1) or len(shape) < 2):
+        if self._row.takes_blocks and (held != at(shape, -1, 1) or len(shape) < 2):
             raise PlanError(
                 f"{self._node.place}: {list(held)} beside {list(shape)} is not planned; only an "
                 "operand of one element along the last axis is"
@@ -207,7 +204,7 @@ class _Cutter:
         valid = tuple(own if a == b else other for a, b, own, other in axes)
         return replace(narrow, shape=wide.shape, valid=() if valid == wide.shape else valid)
 
-    def _compared(self, operand: _Box) -> _Box:
+    def _compared(self, operand: Box) -> Box:
         """The tile that a comparison reads: of BF16, a cast of it (vector/compare.cpp:33)."""
         region, _, extent = operand
         if self._regions[region].tensor.format is not BF16:
@@ -279,47 +276,11 @@ class _Cutter:
                     "REGISTER_COPY", [summed], [self._written(target, offset, extent)], plain
                 )
                 continue
-            last = (target, _at(offset, axis, offset[axis] - 1), _at(extent, axis, 1))
+            last = (target, at(offset, axis, offset[axis] - 1), at(extent, axis, 1))
             before = self._region(TileTensor(format=fmt, shape=extent))
             self._operate("EXPAND", [last], [self._written(before, origin, extent)], repeated)
             result = [self._written(target, offset, extent)]
             self._operate(joining, [summed, (before, origin, extent)], result, plain)
-
-    def _gather(self) -> None:
-        """All of the axis for each tile of indices (vector/indexing.cpp:407)."""
-        node = self._node
-        (source, index), (target,) = node.inputs, node.outputs
-        axis, fmt = node.attributes.axis, self._regions[index].tensor.format
-        whole = self._regions[source].tensor.shape
-        for offset, extent in self._tiles(self._regions[target].tensor.shape):
-            steps = zip(node.tile_shape, whole, offset, strict=False)
-            size = tuple(min(step, held - first) for step, held, first in steps)
-            read = source, _at(offset, axis, 0), _at(size, axis, whole[axis])
-            elems = 2 * round_up(extent[-1], BLOCK_BYTES // element_bytes(fmt))
-            result = self._written(target, offset, extent)
-            scratch = self._tensor(self._raw(TileTensor(format=fmt, shape=(elems,))))
-            boxes = [read, (index, offset, extent)]
-            self._operate(node.opcode, boxes, [result, scratch], node.attributes)
-
-    def _scatter(self) -> None:
-        """All of the axis, and the indices of each tile (vector/indexing.cpp:528, :678)."""
-        node = self._node
-        (source, index, *given), (target,) = node.inputs, node.outputs
-        axis = node.attributes.axis
-        whole, places = (self._regions[each].tensor.shape for each in (source, index))
-        if _at(places, axis, whole[axis]) != whole:
-            raise PlanError(
-                f"{node.place}: indices {list(places)} that leave elements of {list(whole)} out "
-                f"along another axis than {axis} are not planned; upstream writes no tile of those"
-            )
-        for offset, extent in self._tiles(whole):
-            size = _at(extent, axis, places[axis])
-            boxes = [(source, offset, extent), *((each, offset, size) for each in (index, *given))]
-            outputs = [self._written(target, offset, extent)]
-            if given:
-                fmt = self._regions[index].tensor.format
-                outputs.append(self._tensor(self._raw(TileTensor(format=fmt, shape=size[-1:]))))
-            self._operate(node.opcode, boxes, outputs, node.attributes)
 
     def _numbered(self) -> None:
         """Tiles with a number each: rows before it less columns (vector/math.cpp:803), or elements
@@ -425,23 +386,23 @@ class _Cutter:
             joined = self._join(source, offset, size, axis)
             self._reduce_tile(joined, self._written(target, offset, extent), axis)
 
-    def _join(self, source: int, offset: Shape, size: Shape, axis: int) -> _Box:
+    def _join(self, source: int, offset: Shape, size: Shape, axis: int) -> Box:
         """The region, the place and the extents of the one tile that an axis was brought to."""
         node, step = self._node, self._node.tile_shape[axis]
         count = -(-size[axis] // step)
         width = 1 << (count.bit_length() - 1)
         rest, following = count - width, width
 
-        def part(k: int) -> _Box:
+        def part(k: int) -> Box:
             start, extent = k * step, min(step, size[axis] - k * step)
-            return source, _at(offset, axis, start), _at(size, axis, extent)
+            return source, at(offset, axis, start), at(size, axis, extent)
 
         level = [part(k) for k in range(width)]
         asked = replace(node.attributes, axis=-1)
         held = self._regions[source].tensor
 
-        def pair(a: _Box, b: _Box, into: int, k: int) -> _Box:
-            place = _at((0,) * len(size), axis, k * step), _at(size, axis, step)
+        def pair(a: Box, b: Box, into: int, k: int) -> Box:
+            place = at((0,) * len(size), axis, k * step), at(size, axis, step)
             written = [self._written(into, *place)]
             boxes = [_group(each, offset, size, axis, width * step) for each in (a, b)]
             self._operate(PAIRED[node.opcode], [a, b], written, asked, boxes)
@@ -460,7 +421,7 @@ class _Cutter:
                 rest, following = rest - width, following + width
         return level[0]
 
-    def _reduce_tile(self, source: _Box, result: int, axis: int) -> None:
+    def _reduce_tile(self, source: Box, result: int, axis: int) -> None:
         node, extent = self._node, source[2]
         fmt = self._regions[source[0]].tensor.format
         opcode = node.opcode
@@ -473,124 +434,11 @@ class _Cutter:
             outputs.append(self._tensor(self._raw(TileTensor(format=fmt, shape=scratch))))
         self._operate(opcode, [source], outputs, node.attributes, [(source[1:],)])
 
-    def _tiles(self, shape: Shape) -> Iterator[tuple[Shape, Shape]]:
-        """Offset and extents of each tile, innermost dimension fastest."""
-        steps = self._node.tile_shape
-        starts = [range(0, extent, step) for extent, step in zip(shape, steps, strict=False)]
-        for self._tile in itertools.product(*starts):
-            yield self._tile, tuple(map(min, steps, map(int.__sub__, shape, self._tile)))
-        self._tile = ()
-
-    def _region(self, tensor: TileTensor) -> int:
-        self._regions.append(_Region(self._raw(tensor), {}))
-        return len(self._regions) - 1
-
-    def _raw(self, tensor: TileTensor) -> TileTensor:
-        """A tensor in memory of its own."""
-        raw = self._first_raw + len(self.raw_tiles)
-        self.raw_tiles.append(self._tile)
-        return replace(tensor, raw=raw, raw_shape=(), tile=self._tile)
-
-    def _tensor(self, tensor: TileTensor) -> int:
-        self.tensors.append(tensor)
-        return len(self.tensors) - 1
-
-    def _written(self, region: int, offset: Shape | None, extent: Shape = ()) -> int:
-        """A new tile of a region, or, without an offset, all of it."""
-        held = self._regions[region]
-        start = (0,) * len(held.tensor.shape) if offset is None else offset
-        whole = held.tensor
-        size = extent or whole.shape
-        valid = whole.valid if offset is None else whole.part(offset, size)
-        raw_shape = whole.raw_shape or whole.shape
-        tile = self._tensor(
-            replace(whole, shape=size, raw_shape=raw_shape, valid=valid, tile=self._tile)
-        )
-        held.tiles[start] = tile
-        return tile
-
-    def _operate(
-        self,
-        opcode: str,
-        inputs: list[_Box],
-        outputs: list[int],
-        asked: Attributes,
-        within: Sequence[Boxes] = (),
-    ) -> None:
-        boxes = within or [()] * len(inputs)
-        tiles = [self._read(*each, inner) for each, inner in zip(inputs, boxes, strict=True)]
-        self._emit(opcode, tiles, outputs, asked)
-
-    def _emit(self, opcode: str, inputs: list[int], outputs: list[int], asked: Attributes) -> None:
-        self.nodes.append(
-            Node(
-                opcode=opcode,
-                number=len(self.nodes),
-                inputs=tuple(inputs),
-                outputs=tuple(outputs),
-                attributes=asked,
-            )
-        )
-
-    def _read(self, region: int, offset: Shape, extent: Shape, within: Boxes = ()) -> int:
-        """The tile at a place of a region, told as a part of boxes each of which holds the next."""
-        held = self._regions[region]
-        same = held.tiles.get(offset)
-        if same is not None and self.tensors[same].shape == extent:
-            return same
-        matches = sorted(
-            (start, tile)
-            for start, tile in held.tiles.items()
-            if overlap(offset, extent, start, self.tensors[tile].shape)
-        )
-        if not matches:
-            raise PlanError(f"{self._node.place}: reads what nothing wrote")
-        boxes = [(start, self.tensors[tile].shape) for start, tile in matches]
-        view, start = held.tensor, (0,) * len(extent)
-        for place, size in (*within, (offset, extent)):
-            inner = tuple(map(int.__sub__, place, start))
-            view, start = replace(view, shape=size, valid=view.part(inner, size)), place
-        if len(matches) == 1:
-            start = tuple(map(int.__sub__, offset, matches[0][0]))
-            return self._copied("VIEW", matches[0][1], self._tensor(self._raw(view)), start)
-        low = tuple(map(min, zip(*(start for start, _ in boxes), strict=True)))
-        ends = [tuple(map(int.__add__, start, size)) for start, size in boxes]
-        high = tuple(map(max, zip(*ends, strict=True)))
-        extents = tuple(map(int.__sub__, high, low))
-        valid = held.tensor.part(low, extents)
-        whole = self._tensor(self._raw(replace(view, shape=extents, valid=valid)))
-        for start, tile in matches:
-            self._copied("ASSEMBLE", tile, whole, tuple(map(int.__sub__, start, low)))
-        covered = sum(math.prod(size) for _, size in boxes)
-        if (low, self.tensors[whole].shape) == (offset, extent) and covered == math.prod(extent):
-            return whole
-        start = tuple(map(int.__sub__, offset, low))
-        return self._copied("VIEW", whole, self._tensor(self._raw(view)), start)
-
-    def _copied(self, opcode: str, source: int, target: int, offset: Shape) -> int:
-        asked = self._node.attributes
-        placed = Attributes(offset=offset, file=asked.file, line=asked.line)
-        self._emit(opcode, [source], [target], placed)
-        return target
-
 
 def _group(
     tile: tuple[int, Shape, Shape], offset: Shape, size: Shape, axis: int, step: int
 ) -> Boxes:
     """The boxes that a tile of a reduction is told as a part of: all of the axis, and a half."""
     start = (tile[1][axis] - offset[axis]) // step * step
-    half = _at(size, axis, min(step, size[axis] - start))
-    return (offset, size), (_at(offset, axis, offset[axis] + start), half)
-
-
-def _at(shape: Shape, axis: int, value: int) -> Shape:
-    found = list(shape)
-    found[axis] = value
-    return tuple(found)
-
-
-def overlap(start: Shape, size: Shape, other: Shape, extent: Shape) -> bool:
-    """True if two boxes, each a place and its extents, share an element."""
-    return all(
-        a < d + e and d < a + b for a, b, d, e in zip(start, size, other, extent, strict=True)
-    )
+    half = at(size, axis, min(step, size[axis] - start))
+    return (offset, size), (at(offset, axis, offset[axis] + start), half)
