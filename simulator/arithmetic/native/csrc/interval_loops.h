@@ -418,24 +418,22 @@ uint8_t findings(uint32_t found) {
            (found & 2 ? HAS_CERTAIN : 0);
 }
 // Of the magnitudes of ends the least but for zero, less one, and the greatest; of the bits in which
-// both ends differ the least and the most.
+// both ends differ the least, and those of all.
 struct Extremes {
-    uint32_t least = ~0u, most = 0, nearest = ~0u, farthest = 0;
-    uint8_t found() const {
-        return (farthest != 0 ? IS_OPEN : 0) | (nearest == 0 ? HAS_CERTAIN : 0);
-    }
+    uint32_t least = ~0u, most = 0, nearest = ~0u, apart = 0;
+    uint8_t found() const { return (apart != 0 ? IS_OPEN : 0) | (nearest == 0 ? HAS_CERTAIN : 0); }
 };
 INLINE void take(Extremes& found, const uint32_t* low, const uint32_t* high, int64_t elems) {
     uint32_t least = found.least, most = found.most;
-    uint32_t nearest = found.nearest, farthest = found.farthest;
+    uint32_t nearest = found.nearest, all_apart = found.apart;
     for (int64_t i = 0; i < elems; ++i) {
         const uint32_t a = low[i] & ~SIGN, b = high[i] & ~SIGN, apart = low[i] ^ high[i];
         least = std::min(least, std::min(a - 1, b - 1));
         most = std::max(most, std::max(a, b));
         nearest = std::min(nearest, apart);
-        farthest = std::max(farthest, apart);
+        all_apart |= apart;
     }
-    found = {least, most, nearest, farthest};
+    found = {least, most, nearest, all_apart};
 }
 INLINE Extremes extremes(const char* const* in, unsigned repeated, int64_t elems) {
     const Dense<uint32_t> lows(in[0], repeated & 1), highs(in[1], repeated >> 1 & 1);
