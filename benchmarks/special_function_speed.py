@@ -1,6 +1,7 @@
 """Time of special functions beside torch's, and of their certainty beside plain calls.
 
 One thread, best of 2 in its processor time, on FP32 numbers inside the domain and INT32 for gcd.
+"Special" is the certainty of the same with zeros, infinities and NaN, one of 100 numbers.
 
     python -m benchmarks.special_function_speed
 """
@@ -77,24 +78,41 @@ def _best(run: Callable[[], object]) -> float:
     return min(seconds)
 
 
+def _with_specials(numbers: np.ndarray, first: int) -> np.ndarray:
+    """A copy in which every hundredth float is a zero, an infinity or NaN."""
+    found = numbers.copy()
+    if found.dtype.kind == "f":
+        places = found.reshape(-1)[first::100]
+        places[:] = np.resize(np.array([0.0, -0.0, np.inf, -np.inf, np.nan]), places.size)
+    return found
+
+
 def measured() -> Iterator[Row]:
     """A row for each function."""
     for name, (ours, theirs, operands) in CASES.items():
         tensors = [torch.from_numpy(each) for each in operands]
         held = [pypto.from_numpy(each) for each in operands]
+        special = [
+            pypto.from_numpy(_with_specials(each, 37 * k)) for k, each in enumerate(operands)
+        ]
 
-        def run(bounds: bool, ours: Any = ours, held: Any = held) -> object:
+        def run(bounds: bool, held: Any, ours: Any = ours) -> object:
             with recording.running(Recording(kernel="benchmark", bounds=bounds)):
                 found = ours(*held).enclosure()
             return found.low if bounds else found.values
 
         base = _best(lambda theirs=theirs, tensors=tensors: theirs(*tensors))
-        plain, certainty = (_best(lambda run=run, b=b: run(b)) for b in (False, True))
+        plain, certainty, plain_special, certainty_special = (
+            _best(lambda run=run, b=b, x=x: run(b, x))
+            for x in (held, special)
+            for b in (False, True)
+        )
         yield {
             "operation": name,
             "torch_ms": round(base * 1e3, 1),
             "plain": round(plain / base, 1),  # in torch's time
             "certainty": round(certainty / plain, 1),  # in plain's time
+            "special": round(certainty_special / plain_special, 1),  # the same
         }
 
 

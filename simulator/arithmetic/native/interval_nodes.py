@@ -270,7 +270,13 @@ class Builder:
         if x.cause.shape != (1,):
             return None
         values, low, high = (reduction(part) for part in (x.values, x.low, x.high))
-        self._check("check_ends", low, high)
+        opcodes = self._executor.opcodes
+        if values.opcode in (opcodes["sum"], opcodes["sum_by_repeats"]):
+            self._check("check_sum", low, high, x.low, x.high)
+        elif values.opcode in (opcodes["amax"], opcodes["amin"]):
+            self._check("check_hull", low, high)
+        else:
+            self._check("check_ends", low, high)
         return self._made(values, low, high, x.cause)
 
     def rows_by_choices(self, reduction: Callable[[Part], Node]) -> DeferredInterval:

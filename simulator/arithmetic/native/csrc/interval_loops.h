@@ -294,6 +294,7 @@ INLINE void widen(F exact, const Widening& by, char* out, const char* const* in,
     const bool has_limits = (by.least < 0.0f) & (by.most > 0.0f);
     const uint32_t limit = std::min({INF_CODE - 1, code_of(by.least) & ~SIGN, code_of(by.most)});
     const uint32_t ulps = by.ulps, step = IS_LOW ? 0u - ulps : ulps;
+    bool is_plain = has_limits;  // after a chunk that is not, others are likely not, either
     for (int64_t start = 0; start < elems; start += CHUNK) {
         float* o = reinterpret_cast<float*>(out) + start;
         const float* end = operands[0].from(start);
@@ -301,14 +302,15 @@ INLINE void widen(F exact, const Widening& by, char* out, const char* const* in,
         const float* other = operands[OPERANDS - (IS_LOW ? 2 : 1)].from(start);
         const int64_t count = std::min(CHUNK, elems - start);
         uint32_t farthest = 0, most = 0;
-        EACH for (int64_t i = 0; i < count; ++i) {
+        if (is_plain) EACH for (int64_t i = 0; i < count; ++i) {
             const uint32_t code = code_of(end[i]), falls = 0u - (code >> 31);
             farthest = std::max(farthest, (code & ~SIGN) - ulps);
             most = std::max(most, (code_of(one[i]) & ~SIGN) - 1);
             if (OPERANDS > 3) most = std::max(most, (code_of(other[i]) & ~SIGN) - 1);
             o[i] = value_of(code + ((step ^ falls) - falls));
         }
-        if (has_limits & (farthest <= INF_CODE - 2 * ulps) & (most < limit)) continue;
+        is_plain = is_plain & (farthest <= INF_CODE - 2 * ulps) & (most < limit);
+        if (is_plain) continue;
         const float* at[] = {operands[K].from(start)...};
         EACH for (int64_t i = 0; i < count; ++i) o[i] = exact(at[K][i]...);
     }
@@ -416,24 +418,22 @@ uint8_t findings(uint32_t found) {
            (found & 2 ? HAS_CERTAIN : 0);
 }
 // Of the magnitudes of ends the least but for zero, less one, and the greatest; of the bits in which
-// both ends differ the least and the most.
+// both ends differ the least, and those of all.
 struct Extremes {
-    uint32_t least = ~0u, most = 0, nearest = ~0u, farthest = 0;
-    uint8_t found() const {
-        return (farthest != 0 ? IS_OPEN : 0) | (nearest == 0 ? HAS_CERTAIN : 0);
-    }
+    uint32_t least = ~0u, most = 0, nearest = ~0u, apart = 0;
+    uint8_t found() const { return (apart != 0 ? IS_OPEN : 0) | (nearest == 0 ? HAS_CERTAIN : 0); }
 };
 INLINE void take(Extremes& found, const uint32_t* low, const uint32_t* high, int64_t elems) {
     uint32_t least = found.least, most = found.most;
-    uint32_t nearest = found.nearest, farthest = found.farthest;
+    uint32_t nearest = found.nearest, all_apart = found.apart;
     for (int64_t i = 0; i < elems; ++i) {
         const uint32_t a = low[i] & ~SIGN, b = high[i] & ~SIGN, apart = low[i] ^ high[i];
         least = std::min(least, std::min(a - 1, b - 1));
         most = std::max(most, std::max(a, b));
         nearest = std::min(nearest, apart);
-        farthest = std::max(farthest, apart);
+        all_apart |= apart;
     }
-    found = {least, most, nearest, farthest};
+    found = {least, most, nearest, all_apart};
 }
 INLINE Extremes extremes(const char* const* in, unsigned repeated, int64_t elems) {
     const Dense<uint32_t> lows(in[0], repeated & 1), highs(in[1], repeated >> 1 & 1);
@@ -469,25 +469,33 @@ INLINE uint32_t found_at(uint32_t low, uint32_t high, bool is_sure) {
     const bool is_one = (low == high) & (is_sure | !is_nan_code(low));
     return ((is_finite(low) & is_finite(high)) | is_one ? 0 : SIGN) | (low == high ? 2u : 1u);
 }
+// The operands' codes side by side, so that the compiler vectorises the loop.
+template <class Sure, class... A>
+INLINE uint32_t found_by(Sure is_sure, int64_t count, const uint32_t* low, const uint32_t* high,
+                         const A*... operands) {
+    uint32_t found = 0;
+    for (int64_t i = 0; i < count; ++i) found |= found_at(low[i], high[i], is_sure(operands[i]...));
+    return found;
+}
 // The ends of a result, then of its operands, which count where an end of the result is not finite.
 template <class Sure, size_t... K>
 INLINE uint8_t check_result(Sure is_sure, const char* const* in, unsigned repeated, int64_t elems,
                             std::index_sequence<K...>) {
     const Dense<uint32_t> lows(in[0], repeated & 1), highs(in[1], repeated >> 1 & 1);
-    const auto code = [&](int operand, int64_t i) {
-        return reinterpret_cast<const uint32_t*>(in[operand])[repeated >> operand & 1 ? 0 : i];
-    };
+    const Dense<uint32_t> operands[] = {Dense<uint32_t>(in[2 + K], repeated >> (2 + K) & 1)...};
     uint32_t care = 0;
     uint8_t found = 0;
+    bool is_plain = true;  // as `widen` goes on
     for (int64_t start = 0; start < elems; start += CHUNK) {
         const uint32_t *low = lows.from(start), *high = highs.from(start);
         const int64_t count = std::min(CHUNK, elems - start);
-        Extremes all;
-        take(all, low, high, count);
-        found |= all.found();
-        if (all.most < INF_CODE) continue;
-        for (int64_t i = 0; i < count; ++i)
-            care |= found_at(low[i], high[i], is_sure(code(2 + K, start + i)...));
+        if (is_plain) {
+            Extremes all;
+            take(all, low, high, count);
+            found |= all.found();
+            is_plain = all.most < INF_CODE;
+        }
+        if (!is_plain) care |= found_by(is_sure, count, low, high, operands[K].from(start)...);
     }
     return found | findings(care);
 }
@@ -501,6 +509,22 @@ uint8_t check_check_ends2(const char* const* in, unsigned repeated, int64_t elem
             return ((a == b) & (c == d)) | is_nan_code(a) | is_nan_code(c);
         },
         in, repeated, elems, std::make_index_sequence<4>());
+}
+// The ends of a sum along a row, and those of its terms: where these are far from overflow or one
+// infinity or NaN, each partial sum is so, too.
+uint8_t check_check_sum(const char* const* in, unsigned repeated, int64_t elems) {
+    const uint32_t *low = reinterpret_cast<const uint32_t*>(in[0]),
+                   *high = reinterpret_cast<const uint32_t*>(in[1]);
+    const uint8_t found = *low == *high ? HAS_CERTAIN : IS_OPEN;
+    if (is_finite(*low) & is_finite(*high)) return found;
+    const uint32_t care = found_in<uint32_t>(
+        [](uint32_t least, uint32_t most) {
+            constexpr uint32_t FAR = 0x71800000;  // 2**100
+            const bool is_near = ((least & ~SIGN) < FAR) & ((most & ~SIGN) < FAR);
+            return is_near | (!is_finite(least) & (least == most)) ? 0 : SIGN;
+        },
+        in + 2, repeated >> 2, elems, 1);
+    return found | findings(*low == *high ? care : SIGN);
 }
 // Codes that were moved, so that NaN is one as well.
 uint8_t check_check_hull(const char* const* in, unsigned repeated, int64_t elems) {

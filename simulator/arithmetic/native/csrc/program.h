@@ -57,6 +57,7 @@
 #define CHECKS(OP)                                                                                \
     OP(check_ends, 2, 0, 4, 4) OP(check_divisor, 2, 0, 4, 4) OP(check_domain, 2, 0, 4, 4)          \
     OP(check_ends1, 4, 0, 4, 4, 4, 4) OP(check_ends2, 6, 0, 4, 4, 4, 4, 4, 4)                      \
+    OP(check_sum, 4, 0, 4, 4, 4, 4)                                                                \
     OP(check_hull, 2, 0, 4, 4) OP(check_truth, 2, 0, 1, 1) OP(check_integers, 2, 0, 4, 4)          \
     OP(check_codes, 2, 0, 2, 2) OP(check_normal, 2, 0, 4, 4)                                       \
     OP(check_normal_ends, 2, 0, 4, 4)                                                              \

@@ -191,6 +191,10 @@ def test_intervals_on_aarch64(
     rng = np.random.default_rng(SEED)
     values = (np.abs(rng.standard_normal((2, 50, 60))) + 2).astype(np.float32)
     low, high = ((values.view(np.int32) + k).view(np.float32) for k in (-1, 2))
+    if trust is DEFAULT:  # by documents such numbers are numpy's
+        nan = np.array(0x7FFFFFFF, np.uint32).view(np.float32)
+        for array in (values, low, high):
+            array[0, 7:12, 3] = [np.inf, -np.inf, 0.0, -0.0, nan]
     causes = rng.integers(0, 9, values.shape).astype(np.uint16)
     a, b = (
         Enclosure(
@@ -216,6 +220,31 @@ def test_intervals_on_aarch64(
                 same_codes(
                     found.interval.cause[open_], expected.interval.cause[open_], (name, "cause")
                 )
+
+
+@pytest.mark.native
+def test_reductions_of_special_points_on_aarch64(
+    emulated: Executor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executor_library, "find", lambda: emulated)
+    values = np.random.default_rng(SEED).standard_normal((6, 700)).astype(np.float32)
+    low, high = np.nextafter(values, -np.inf), np.nextafter(values, np.inf)
+    nan = np.array(0x7FFFFFFF, np.uint32).view(np.float32)
+    for array in (values, low, high):
+        array[:4, 600] = [np.inf, -np.inf, nan, np.inf]
+        array[3, 650] = -np.inf
+    held = Interval(
+        low=low, high=high, may_be_nan=None, cause=np.broadcast_to(np.uint16(3), (6, 700))
+    )
+    given = Enclosure(values=values, interval=held)
+    for name in ("sum", "amax", "amin"):
+        expected = reduce(OPERATIONS[name], given, FP32, axis=-1, engine="numpy")
+        with deferring():
+            found = reduce(OPERATIONS[name], given, FP32, axis=-1)
+            assert isinstance(found, DeferredInterval), name
+            for part in ("values", "low", "high"):
+                same_codes(getattr(found, part), getattr(expected, part), (name, part))
+            assert not found.parts.fell_back, name
 
 
 def test_a_program_of_the_driver_has_the_layout_of_here() -> None:

@@ -59,15 +59,22 @@ def common(rng: Any, shape: tuple[int, ...], cause: Any, *, positive: bool = Fal
     return enclosure((low, values, high), cause)
 
 
+NAN = np.array(0x7FFFFFFF, np.uint32).view(np.float32)
+SPECIAL = np.array([np.inf, -np.inf, 0.0, -0.0, NAN, -2.0], np.float32)
+
+
 def with_special_points(x: Enclosure) -> Enclosure:
     """Infinities, both zeros and the one NaN as certain elements among others."""
-    nan = np.array(0x7FFFFFFF, np.uint32).view(np.float32)
-    special = np.array([np.inf, -np.inf, 0.0, -0.0, nan, -2.0], np.float32)
+    with_points(x, slice(None, None, 11), SPECIAL)
+    return with_points(x, slice(5, None, 11), SPECIAL[1:])
+
+
+def with_points(x: Enclosure, where: slice, points: Any) -> Enclosure:
+    """Certain elements at some places of all in a row."""
     assert x.interval is not None
     for array in (x.values, x.interval.low, x.interval.high):
         flat = array.reshape(-1)
-        flat[::11] = np.resize(special, flat[::11].size)
-        flat[5::11] = np.resize(special[1:], flat[5::11].size)
+        flat[where] = np.resize(points, flat[where].size)
     return x
 
 
@@ -107,10 +114,12 @@ def test_operations(name: str, trust: Any, level: str, monkeypatch: pytest.Monke
     far = np.linspace(-200, 200, 4200, dtype=np.float32).reshape(60, 70)
     tame.append(enclosure((far - 1, far, far + np.float32(0.5)), np.uint16(4)))
     special = with_special_points(common(rng, (60, 70), causes))
-    given: list[Case] = [(wild,), (point,), *((x,) for x in tame), (special,)]
+    late = with_points(common(rng, (60, 70), causes, positive=True), slice(600, 606), SPECIAL)
+    given: list[Case] = [(wild,), (point,), *((x,) for x in tame), (special,), (late,)]
     if row.operands == 2:
         given = [(wild, point), (point, wild), (wild, wild), *itertools.product(tame, tame)]
         given += [(special, tame[2]), (tame[2], special), (special, Enclosure(values=far + 300))]
+        given += [(late, tame[2]), (tame[2], late)]
     covered = []
     for case in given:
         expected = evaluate(row, case, FP32, trust=trust, cause=5, engine="numpy")
@@ -398,6 +407,37 @@ def test_reductions(name: str) -> None:
                 same(reduce(row, x, FP32, axis=-1, cause=5), expected, (name, columns))
         expected = reduce(row, infinite, FP32, axis=-1, engine="numpy")
         same(reduce(row, infinite, FP32, axis=-1), expected, (name, columns))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("name", ["amax", "amin", "sum"])
+def test_reductions_of_special_points(
+    name: str, level: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Terms that are one infinity or NaN, alone and beside ends that are far or infinite."""
+    at_level(level, monkeypatch)
+    row, rng, columns = OPERATIONS[name], np.random.default_rng(SEED), 700
+
+    def special(far: float) -> Enclosure:
+        x = common(rng, (20, columns), np.uint16(3))
+        rows = ([NAN], [np.inf], [-np.inf], [np.inf, -np.inf], [-np.inf, NAN, np.inf])
+        for k, points in enumerate(rows):
+            first = k * columns + 600
+            with_points(x, slice(first, first + len(points)), np.array(points, np.float32))
+        assert x.interval is not None
+        x.interval.low[:3, 90], x.interval.high[:3, 90] = -far, far
+        x.values[:3, 90] = 0
+        return x
+
+    for far in (2.0**99, 3e38, np.inf):
+        x = special(far)
+        expected = reduce(row, x, FP32, axis=-1, engine="numpy")
+        with deferring():
+            found = reduce(row, x, FP32, axis=-1)
+            assert isinstance(found, DeferredInterval)
+            same(found, expected, (name, far))
+            # Of extremes an infinite end beside another one, of sums any far one.
+            assert found.parts.fell_back is (far > 2.0**99 if name == "sum" else far == np.inf)
 
 
 def test_sums_of_tiles() -> None:
