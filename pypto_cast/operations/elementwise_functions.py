@@ -16,7 +16,7 @@ from pypto_cast.cast.api import cast
 from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
 from pypto_cast.error import PyptoError, error_of
 from pypto_cast.operations.creation import full
-from pypto_cast.operations.elementwise_plan import elementwise, together
+from pypto_cast.operations.elementwise_plan import at_once, elementwise, together
 from pypto_cast.operations.lowering import (
     check_alike,
     check_operand,
@@ -68,6 +68,10 @@ Reading = Callable[[str, object, DataType], Constant]
 
 def with_number(name: str, input: object, other: object, reading: Reading) -> Tensor:
     """Carry out an operation whose second operand may be a number."""
+    if isinstance(input, Tensor) and input.dtype is DataType.DT_FP32 and isinstance(other, Tensor):
+        result = at_once(name, input, other)
+        if result is not None:
+            return result
     x = check_operand(name, input)
     operand = other if isinstance(other, Tensor) else reading(name, other, x.dtype)
     if x.dtype is DataType.DT_FP32:

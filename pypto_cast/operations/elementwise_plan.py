@@ -33,11 +33,15 @@ from pypto_cast.options.context import AutoCast, Options
 from pypto_cast.options.releases import ReleaseName
 from pypto_cast.recording import recording
 from pypto_cast.recording.buffers import Uninitialized, slices
+from pypto_cast.recording.causes import is_asking_what_if
 from pypto_cast.recording.recording import trust
+from pypto_cast.recording.steps import Patches
 from pypto_cast.tensors.tensor import Tensor
 from simulator import arithmetic
 from simulator.arithmetic import Enclosure
+from simulator.arithmetic.evaluation import Repeated
 from simulator.arithmetic.operation import Operation
+from simulator.arithmetic.trust import Trust
 from simulator.numbers.formats import BOOL, Format
 from tiling.chips import Chip
 from tiling.grid import Grid, Shape
@@ -86,6 +90,13 @@ class _ElementwisePlan:
     needed: tuple[Shape, ...]
     fits: bool
     depends_on_release: bool
+
+    @property
+    def is_plain(self) -> bool:
+        """True if it is one step between operands and a result of the format that it runs in."""
+        is_told = self.fits and not self.depends_on_release
+        is_one = len(self.steps) == 1 and self.out is self.dtype
+        return is_told and is_one and self.dtype.number_format is self.fmt
 
 
 _PLANS: Final[dict[_Asked, _ElementwisePlan]] = {}
@@ -180,8 +191,173 @@ def _planned(
     )
 
 
-@recording.replayable
+class _Settled(NamedTuple):
+    """An operation on plain tensors and numbers that was checked once.
+
+    Attributes:
+        context: the options, which are kept: they are found by their identity.
+        plan: of the operation, which `is_plain`.
+        repeated: its evaluation, by the identity of what is trusted, which is kept.
+    """
+
+    context: Options
+    plan: _ElementwisePlan
+    repeated: dict[int, tuple[Trust, Repeated]]
+
+
+_SETTLED: Final[dict[tuple[object, ...], _Settled]] = {}
+_MOST_OPERANDS: Final = 2
+
+
 def elementwise(name: str, *operands: Tensor | Constant, dtype: DataType | None = None) -> Tensor:
+    """Carry out a row of the table on tensors and numbers: see `checked_elementwise`.
+
+    Where that carried out the same on operands of the same forms, all but the values is known.
+    """
+    form = None if dtype is not None else _form(name, operands)
+    if form is not None:
+        known = _SETTLED.get(form[0])
+        result = None if known is None else _carried_out(name, operands, form[1], known)
+        if result is not None:
+            return result
+        if known is None:
+            result = checked_elementwise(name, *operands)
+            _settle(form[0], name, operands)
+            return result
+    return checked_elementwise(name, *operands, dtype=dtype)
+
+
+def at_once(name: str, *operands: object) -> Tensor | None:
+    """The result of `elementwise`, where that has carried out the same; None where it has not."""
+    form = _form(name, operands)
+    known = None if form is None else _SETTLED.get(form[0])
+    return None if form is None or known is None else _carried_out(name, operands, form[1], known)
+
+
+def _form(
+    name: str, operands: Sequence[object]
+) -> tuple[tuple[object, ...], list[Enclosure | None]] | None:
+    """The key of an operation among the settled ones, and the values of its tensors.
+
+    None where more is to be done than to compute: an operand is not plain, calls are kept, no
+    values are computed, or a what-if applies.
+    """
+    running = recording.current()
+    if running is not None and not (
+        running.executes and running.calls is None and running.tape is None
+    ):
+        return None
+    if len(operands) > _MOST_OPERANDS or is_asking_what_if():
+        return None
+    held: list[Enclosure | None] = []
+    key: list[object] = [id(options.current()), name, operands[0] is operands[-1]]
+    for x in operands:
+        if type(x) is Tensor:
+            values = _plain_values(x, running)
+            if values is None:
+                return None
+            held.append(values)
+            key += x._dtype, x._shape
+        elif type(x) is Constant:
+            held.append(None)
+            key.append(None)
+        else:
+            return None
+    return tuple(key), held
+
+
+def _plain_values(x: Tensor, running: recording.Recording | None) -> Enclosure | None:
+    """The values of a tensor about which nothing else is to be found out; None of others.
+
+    Others are parts, were written by the kernel or moved away, wait, or have elements that nobody
+    set or an extent that only a run knows.
+    """
+    if x._valid is not None or x._dynamic or x._moved is not None or x._uninitialized is not None:
+        return None
+    buffer = x._buffer
+    if buffer is not None:
+        held = buffer.untouched()
+    elif running is not None and x in running.declared:
+        return None
+    else:
+        held = x._held
+    is_plain = type(held) is Enclosure and x._format is TileOpFormat.TILEOP_ND
+    return held if is_plain and held.values.dtype.isnative else None
+
+
+def _carried_out(
+    name: str, operands: Sequence[object], held: Sequence[Enclosure | None], known: _Settled
+) -> Tensor | None:
+    """The result of a settled operation."""
+    plan, given = known.plan, []
+    cause, trusted = recording.causes().index_here(name), trust(name)
+    for x, values in zip(operands, held, strict=True):
+        given.append(x.enclosure(plan.fmt) if values is None else values)
+    if len(given) == 2 and operands[0] is operands[1]:
+        given[1] = given[0]
+    repeated = known.repeated.get(id(trusted))
+    if repeated is None:
+        repeated = trusted, _repeated(plan, given, trusted, known.context)
+        _keep(known.repeated, id(trusted), repeated)
+    result = repeated[1].result(given, cause)
+    if result is None:
+        result = _evaluated(plan, given, trusted, cause, known.context)
+    patches: Patches = ()
+    if plan.grid is not None:
+        cores = known.context.chip.vector_cores
+        patches = recording.record_operation(cause, plan.grid, cores)
+    return Tensor._computed(plan.shape, plan.out, result, patches)
+
+
+def _settle(key: tuple[object, ...], name: str, operands: Sequence[Tensor | Constant]) -> None:
+    """Keep an operation that succeeded, where nothing else is to be done for it."""
+    tensors = list({id(x): x for x in operands if isinstance(x, Tensor)}.values())
+    if not tensors or _takes_condition(name):
+        return
+    plan = _plan_of(ROWS[name], tensors, None, None)
+    if plan.is_plain:
+        _keep(_SETTLED, key, _Settled(options.current(), plan, {}))
+
+
+def _repeated(
+    plan: _ElementwisePlan, given: Sequence[Enclosure], trusted: Trust, context: Options
+) -> Repeated:
+    return Repeated(
+        plan.steps[0],
+        tuple([x.dtype for x in given]),
+        plan.fmt,
+        trust=trusted,
+        inf_nan_mode=wraps(plan.fmt),
+        engine=context.converter,
+    )
+
+
+def _evaluated(
+    plan: _ElementwisePlan,
+    given: Sequence[Enclosure],
+    trusted: Trust,
+    cause: int,
+    context: Options,
+) -> Enclosure:
+    for step in plan.steps:
+        result = arithmetic.evaluate(
+            step,
+            given,
+            plan.fmt,
+            trust=trusted,
+            inf_nan_mode=wraps(plan.fmt),
+            cause=cause,
+            engine=context.converter,
+            threads=context.threads,
+        )
+        given = [result]
+    return result
+
+
+@recording.replayable
+def checked_elementwise(
+    name: str, *operands: Tensor | Constant, dtype: DataType | None = None
+) -> Tensor:
     """Carry out a row of the table on tensors of one dtype, and numbers.
 
     Args:
@@ -215,18 +391,7 @@ def elementwise(name: str, *operands: Tensor | Constant, dtype: DataType | None 
         return Tensor._from_result(shape, out, valid=valid)
     cause, context, trusted = recording.causes().index_here(name), options.current(), trust(name)
     given = [x.enclosure(fmt) if isinstance(x, Constant) else held[id(x)] for x in operands]
-    for step in plan.steps:
-        result = arithmetic.evaluate(
-            step,
-            given,
-            fmt,
-            trust=trusted,
-            inf_nan_mode=wraps(fmt),
-            cause=cause,
-            engine=context.converter,
-            threads=context.threads,
-        )
-        given = [result]
+    result = _evaluated(plan, given, trusted, cause, context)
     uninitialized = _uninitialized(operands, condition, held, shape, valid)
     return result_tensor(result, row, out, shape, valid, plan.grid, cause, uninitialized)
 

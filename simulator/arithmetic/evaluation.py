@@ -281,6 +281,50 @@ def evaluate(
     return by_numpy(operands)
 
 
+class Repeated:
+    """An operation that is evaluated again and again with all but operands and cause the same.
+
+    Args:
+        operation, fmt, trust, inf_nan_mode, engine: as for `evaluate`.
+        dtypes: of its operands.
+    """
+
+    __slots__ = ("_engine", "_executor", "_is_none", "_programs")
+
+    def __init__(
+        self,
+        operation: Operation,
+        dtypes: tuple[np.dtype[Any], ...],
+        fmt: Format,
+        *,
+        trust: Trust,
+        inf_nan_mode: bool,
+        engine: Engine,
+    ) -> None:
+        self._engine = engine
+        self._executor = _native_executor()[0](engine)
+        widening, is_native, self._programs = _widening(
+            operation, fmt, dtypes, trust, inf_nan_mode, self._executor
+        )
+        self._is_none = widening.is_none
+        if not is_native:
+            self._executor = None
+
+    def result(self, operands: Sequence[Enclosure], cause: int) -> Enclosure | None:
+        """As `evaluate` gives it, of few exact elements; None where that itself is needed.
+
+        Raises:
+            RuntimeError: as `evaluate` does.
+        """
+        if self._executor is None or not self._programs:
+            return None
+        require_default_environment()
+        executor_for, result_at = _native_executor()
+        if executor_for(self._engine) is not self._executor:
+            return None
+        return result_at(operands, 0 if self._is_none else cause, self._programs)
+
+
 @lru_cache(maxsize=1 << 12)
 def _widening(
     operation: Operation,

@@ -91,7 +91,9 @@ def result_at(operands: Sequence[Enclosure], cause: int, programs: Programs) -> 
         if not isinstance(array, np.ndarray):  # a number of numpy's, which has no address
             return None
         flags = array.flags
-        if array.size > FEW_ELEMS or not (flags.c_contiguous and flags.aligned):
+        if array.size > FEW_ELEMS or not (
+            flags.carray or (flags.c_contiguous and flags.aligned)  # the first one asks for both
+        ):
             return None
         given.append(array)
     is_square = len(given) > 1 and given[1] is given[0]
@@ -107,10 +109,17 @@ def _enclosure(results: Sequence[Array], findings: int) -> Enclosure | None:
     if not findings & IS_OPEN:
         return None if findings & NEEDS_CARE else Enclosure(values=results[0])
     values, low, high, causes = results
-    held = Interval(
-        low=low, high=high, may_be_nan=None, cause=np.broadcast_to(causes, values.shape)
-    )
+    held = Interval(low=low, high=high, may_be_nan=None, cause=_spread(causes, values.shape))
     return None if findings & NEEDS_CARE else Enclosure(values=values, interval=held)
+
+
+def _spread(causes: Array, shape: tuple[int, ...]) -> Array:
+    """Causes over a shape, as `np.broadcast_to` gives them, which asks for more than one needs."""
+    if causes.shape == shape or causes.size != 1:
+        return np.broadcast_to(causes, shape)
+    spread: Array = np.ndarray(shape, causes.dtype, causes, 0, (0,) * len(shape))
+    spread.flags.writeable = False
+    return spread
 
 
 def are_few(shape: tuple[int, ...], operands: Sequence[Enclosure]) -> bool:
