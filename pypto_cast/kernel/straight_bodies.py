@@ -29,7 +29,7 @@ BY_ELEMENT: Final = frozenset(
 """The operations whose elements depend on those at the same place alone."""
 BY_ROW: Final = frozenset(("amax", "amin", "sum"))
 COMPOSED_BY_ROW: Final = frozenset(("softmax", "rms_norm"))
-"""The operations that keep the shape, each row by itself: softmax along the last dimension alone."""
+"""The operations that keep the shape, each row by itself; softmax does along the last dimension."""
 BOXES: Final = frozenset(("view", "assemble"))
 _OURS: Final = "pypto_cast"
 _KNOWN: Final = BY_ELEMENT | BY_ROW | COMPOSED_BY_ROW | BOXES

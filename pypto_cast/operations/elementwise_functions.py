@@ -68,7 +68,7 @@ Reading = Callable[[str, object, DataType], Constant]
 
 def with_number(name: str, input: object, other: object, reading: Reading) -> Tensor:
     """Carry out an operation whose second operand may be a number."""
-    if isinstance(input, Tensor) and input.dtype is DataType.DT_FP32 and isinstance(other, Tensor):
+    if isinstance(input, Tensor) and isinstance(other, Tensor) and input._dtype is DataType.DT_FP32:
         result = at_once(name, input, other)
         if result is not None:
             return result

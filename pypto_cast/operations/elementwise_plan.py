@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeVar
@@ -209,22 +209,25 @@ _SETTLED: Final[dict[tuple[object, ...], _Settled]] = {}
 _MOST_OPERANDS: Final = 2
 
 
-def elementwise(name: str, *operands: Tensor | Constant, dtype: DataType | None = None) -> Tensor:
-    """Carry out a row of the table on tensors and numbers: see `checked_elementwise`.
+_Elementwise = Callable[..., Tensor]
 
-    Where that carried out the same on operands of the same forms, all but the values is known.
-    """
-    form = None if dtype is not None else _form(name, operands)
-    if form is not None:
+
+def _settling(checked: _Elementwise) -> _Elementwise:
+    """The same function, which carries out at once what it has carried out on such operands."""
+
+    @functools.wraps(checked)
+    def call(name: str, *operands: Tensor | Constant, dtype: DataType | None = None) -> Tensor:
+        form = None if dtype is not None else _form(name, operands)
+        if form is None:
+            return checked(name, *operands, dtype=dtype)
         known = _SETTLED.get(form[0])
-        result = None if known is None else _carried_out(name, operands, form[1], known)
-        if result is not None:
-            return result
-        if known is None:
-            result = checked_elementwise(name, *operands)
-            _settle(form[0], name, operands)
-            return result
-    return checked_elementwise(name, *operands, dtype=dtype)
+        if known is not None:
+            return _carried_out(name, operands, form[1], known)
+        result = checked(name, *operands)
+        _settle(form[0], name, operands)
+        return result
+
+    return call
 
 
 def at_once(name: str, *operands: object) -> Tensor | None:
@@ -281,18 +284,22 @@ def _plain_values(x: Tensor, running: recording.Recording | None) -> Enclosure |
         return None
     else:
         held = x._held
-    is_plain = type(held) is Enclosure and x._format is TileOpFormat.TILEOP_ND
-    return held if is_plain and held.values.dtype.isnative else None
+    if held is None or type(held) is not Enclosure or x._format is not TileOpFormat.TILEOP_ND:
+        return None
+    return held if held.values.dtype.isnative else None
 
 
 def _carried_out(
     name: str, operands: Sequence[object], held: Sequence[Enclosure | None], known: _Settled
-) -> Tensor | None:
+) -> Tensor:
     """The result of a settled operation."""
     plan, given = known.plan, []
     cause, trusted = recording.causes().index_here(name), trust(name)
     for x, values in zip(operands, held, strict=True):
-        given.append(x.enclosure(plan.fmt) if values is None else values)
+        if values is None:
+            assert isinstance(x, Constant)
+            values = x.enclosure(plan.fmt)
+        given.append(values)
     if len(given) == 2 and operands[0] is operands[1]:
         given[1] = given[0]
     repeated = known.repeated.get(id(trusted))
@@ -354,10 +361,9 @@ def _evaluated(
     return result
 
 
+@_settling
 @recording.replayable
-def checked_elementwise(
-    name: str, *operands: Tensor | Constant, dtype: DataType | None = None
-) -> Tensor:
+def elementwise(name: str, *operands: Tensor | Constant, dtype: DataType | None = None) -> Tensor:
     """Carry out a row of the table on tensors of one dtype, and numbers.
 
     Args:

@@ -66,8 +66,7 @@ def _insert(
     """Record a call that succeeded, before the steps inside it."""
     first = result[0] if isinstance(result, tuple) and result else result
     dtype, shape = getattr(first, "dtype", None), getattr(first, "shape", None)
-    has_form = dtype is not None and shape is not None
-    text = form_text(dtype, tuple(map(int, shape))) if has_form else ""
+    text = "" if dtype is None or shape is None else form_text(dtype, tuple(map(int, shape)))
     step = OperationStep(
         name=name,
         result=text,

@@ -289,7 +289,7 @@ class Repeated:
         dtypes: of its operands.
     """
 
-    __slots__ = ("_engine", "_executor", "_is_none", "_programs")
+    __slots__ = ("_is_none", "_programs")
 
     def __init__(
         self,
@@ -301,14 +301,12 @@ class Repeated:
         inf_nan_mode: bool,
         engine: Engine,
     ) -> None:
-        self._engine = engine
-        self._executor = _native_executor()[0](engine)
-        widening, is_native, self._programs = _widening(
-            operation, fmt, dtypes, trust, inf_nan_mode, self._executor
+        executor = _native_executor()[0](engine)
+        widening, is_native, programs = _widening(
+            operation, fmt, dtypes, trust, inf_nan_mode, executor
         )
         self._is_none = widening.is_none
-        if not is_native:
-            self._executor = None
+        self._programs = programs if is_native else {}
 
     def result(self, operands: Sequence[Enclosure], cause: int) -> Enclosure | None:
         """As `evaluate` gives it, of few exact elements; None where that itself is needed.
@@ -316,13 +314,11 @@ class Repeated:
         Raises:
             RuntimeError: as `evaluate` does.
         """
-        if self._executor is None or not self._programs:
+        if not self._programs:
             return None
-        require_default_environment()
-        executor_for, result_at = _native_executor()
-        if executor_for(self._engine) is not self._executor:
-            return None
-        return result_at(operands, 0 if self._is_none else cause, self._programs)
+        if not float_environment.is_default():
+            require_default_environment()
+        return _native_executor()[1](operands, 0 if self._is_none else cause, self._programs)
 
 
 @lru_cache(maxsize=1 << 12)

@@ -83,7 +83,7 @@ def result_at(operands: Sequence[Enclosure], cause: int, programs: Programs) -> 
     Returns:
         None where an operand may be open or no program is there.
     """
-    given = []
+    given, shapes = [], []
     for x in operands:
         if type(x) is not Enclosure or x.interval is not None:
             return None
@@ -96,12 +96,14 @@ def result_at(operands: Sequence[Enclosure], cause: int, programs: Programs) -> 
         ):
             return None
         given.append(array)
+        shapes.append(array.shape)
     is_square = len(given) > 1 and given[1] is given[0]
     distinct = given[1:] if is_square else given
-    program = programs.get((is_square, cause, *[array.shape for array in given]))
+    program = programs.get((is_square, cause, *shapes))
     if program is None or (len(distinct) > 1 and len(set(map(id, distinct))) < len(distinct)):
         return None
-    return _enclosure(*program.run(distinct))
+    results, findings = program.run(distinct)
+    return _enclosure(results, findings) if findings else Enclosure(values=results[0])
 
 
 def _enclosure(results: Sequence[Array], findings: int) -> Enclosure | None:
