@@ -21,8 +21,7 @@ from pypto_cast.operations import (
 from pypto_cast.operations.cube import convolution, matrix_functions
 from pypto_cast.operations.indexed import additions, gathering, scattering, sorting
 from pypto_cast.operations.lowering import with_precision_type
-from pypto_cast.operations.operation_rows import NO_METHOD_HAS, ROWS
-from pypto_cast.recording.recorded_calls import recorded
+from pypto_cast.operations.operation_rows import NO_METHOD_HAS, ROWS, recorded
 from pypto_cast.tensors.operators import register_methods
 
 GROUPS: Final = (

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple, TypeVar
 import numpy as np
 
 from ascend_kernels.npu import RunMode
+from pypto_cast.cast.api import cast
 from pypto_cast.dtypes.data_types import DataType, TileOpFormat
 from pypto_cast.operations.lowering import (
     RELEASE_DEPENDENCE,
@@ -19,6 +20,7 @@ from pypto_cast.operations.lowering import (
     check_operand,
     check_repeated,
     grid_of,
+    is_cast_inside,
     operand_values,
     result_tensor,
     rounds_operands,
@@ -486,3 +488,37 @@ def _needed(x: Tensor, shape: Shape, valid: Shape) -> Shape:
     return tuple(
         valid[k + shift] if length == shape[k + shift] else 1 for k, length in enumerate(x.shape)
     )
+
+
+Reading = Callable[[str, object, DataType], Constant]
+"""(operation, number, dtype of the tensor) -> the number as the instruction gets it."""
+
+
+def with_number(name: str, input: object, other: object, reading: Reading) -> Tensor:
+    """Carry out an operation whose second operand may be a number."""
+    if isinstance(input, Tensor) and isinstance(other, Tensor) and input._dtype is DataType.DT_FP32:
+        result = at_once(name, input, other)
+        if result is not None:
+            return result
+    x = check_operand(name, input)
+    operand = other if isinstance(other, Tensor) else reading(name, other, x.dtype)
+    if x.dtype is DataType.DT_FP32:
+        return elementwise(name, x, operand)
+    if is_cast_inside(name, x.dtype) and getattr(operand, "dtype", x.dtype) is x.dtype:
+        wide = (
+            cast(each, DataType.DT_FP32) if isinstance(each, Tensor) else each
+            for each in (x, operand)
+        )
+        return elementwise(name, *wide)
+    return elementwise(name, x, operand)
+
+
+def either(name: str, input: object, other: object, reading: Reading) -> Tensor:
+    """Carry out an operation either of whose operands may be a number, but not both."""
+    given = next((x for x in (input, other) if isinstance(x, Tensor)), None)
+    x = check_operand(name, input if given is None else given)
+    operands = (
+        each if isinstance(each, Tensor) else reading(name, each, x.dtype)
+        for each in (input, other)
+    )
+    return elementwise(name, *operands)

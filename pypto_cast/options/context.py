@@ -318,13 +318,9 @@ TILE_CHOICE: Final[ContextVar[Callable[[tuple[int, ...]], tuple[int, ...]]]] = C
 )
 """Gives the tile shape that holds where `set_vec_tile_shapes` asks for one: that one by default."""
 
-
-_OPTIONS: Final[ContextVar[Options]] = ContextVar(
-    "pypto_cast_current_options", default=_DEFAULT.options
-)
-"""Those of `_CURRENT`, which operations ask for again and again."""
+_OPTIONS: Final = ContextVar("pypto_cast_current_options", default=_DEFAULT.options)
 current: Final[Callable[[], Options]] = _OPTIONS.get
-"""The options of this context."""
+"""The options of this context, those of `_CURRENT`, which operations ask for again and again."""
 
 
 def defaults() -> Scope:

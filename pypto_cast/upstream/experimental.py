@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from pypto_cast.operations import reduction_functions
 from pypto_cast.operations.cube import matrix_functions
 from pypto_cast.operations.indexed import gathering
-from pypto_cast.recording.recorded_calls import recorded
+from pypto_cast.operations.operation_rows import recorded
 from pypto_cast.upstream.import_alias import module_getattr
 from pypto_cast.upstream.setters import get_operation_options, set_operation_options
 
