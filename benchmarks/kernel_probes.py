@@ -21,6 +21,10 @@ from benchmarks.measuring import Row, best_seconds
 from benchmarks.whole_kernels import softmax, swiglu
 from simulator.arithmetic.native.node_program import Program
 from simulator.numbers import result_memory
+from simulator.numbers.convert import INF_NAN, Conversion
+from simulator.numbers.formats import FP16, FP32
+from simulator.numbers.native.library import native
+from simulator.numbers.rounding import RoundMode
 
 _SIDE: Final = 4096
 _D: Final = pypto.STATIC
@@ -45,6 +49,23 @@ def exponential(x: _Fp32, out: _Fp32) -> None:
 def rms_norm(x: _Fp32, out: _Fp32) -> None:
     """Along rows."""
     out[:] = pypto.rms_norm(x)
+
+
+@pypto.jit
+def softmax_by_rows(x: _Fp32, out: _Fp32) -> None:
+    """A row an iteration, in its steps."""
+    for i in pypto.loop(x.shape[0]):
+        row = pypto.view(x, [1, x.shape[1]], [i, 0])
+        powers = pypto.exp(pypto.sub(row, pypto.amax(row, -1, True)))
+        pypto.assemble(pypto.div(powers, pypto.sum(powers, -1, True)), [i, 0], out)
+
+
+@pypto.jit
+def whole_by_rows(x: _Fp32, out: _Fp32) -> None:
+    """The same by one function."""
+    for i in pypto.loop(x.shape[0]):
+        row = pypto.view(x, [1, x.shape[1]], [i, 0])
+        pypto.assemble(pypto.softmax(row, -1), [i, 0], out)
 
 
 @pypto.jit
@@ -323,6 +344,7 @@ def small_calls(rounds: int) -> Iterator[Row]:
 
     for name, run in (("add", partial(pypto.add, x, x)), ("exp", partial(pypto.exp, x))):
         run()
+        run()  # makes the program that is kept
         count = counted(run)
 
         def bare(count: int = count) -> None:
@@ -362,4 +384,42 @@ def second_thread(rounds: int) -> Iterator[Row]:
         }
 
 
-PROBES: Final = (memory, passes, products, attention_parts, small_calls, second_thread)
+def cast_parts(rounds: int) -> Iterator[Row]:
+    """Of FP32 to FP16 in single calls met in turn: the loop itself, and what has as many bytes.
+
+    Each side writes into memory that it has used before, one after another, on one thread.
+    """
+    x = _numbers(2048, _SIDE)
+    tensor, given = torch.from_numpy(x), pypto.from_torch(torch.from_numpy(x))
+    halves = np.zeros(x.shape, np.float16)
+    narrow = torch.zeros(x.shape, dtype=torch.float16)
+    moved, room = x[: 3 * len(x) // 4], np.zeros((3 * len(x) // 4, _SIDE), np.float32)
+    conversion = Conversion(src=FP32, dst=FP16, mode=RoundMode.RINT, policy=INF_NAN)
+    loop = native().loop((conversion,))
+    assert loop is not None
+    torch.set_num_threads(1)
+    pypto.set_vec_tile_shapes(64, 512)
+    runs: dict[str, Callable[[], object]] = {
+        "the cast": lambda: pypto.cast(given, pypto.DT_FP16, pypto.CAST_RINT),
+        "its native loop": partial(
+            loop, x.view(np.uint32).reshape(-1), halves.view(np.uint16).reshape(-1)
+        ),
+        "torch's copy_": lambda: narrow.copy_(tensor),
+        "a copy of as many bytes": partial(np.copyto, room, moved),
+    }
+    with pypto.options(threads=1):
+        best = best_seconds(runs, rounds, clock=time.process_time)
+    pypto.set_vec_tile_shapes(16, 512)
+    for name, seconds in best.items():
+        yield _share("FP32 to FP16", name, seconds, best["torch's copy_"])
+
+
+PROBES: Final = (
+    memory,
+    passes,
+    products,
+    attention_parts,
+    small_calls,
+    second_thread,
+    cast_parts,
+)

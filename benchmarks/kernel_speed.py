@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import importlib.util
 import itertools
 import math
 import os
@@ -37,7 +38,9 @@ from benchmarks.kernel_probes import (
     casts,
     product,
     rms_norm,
+    softmax_by_rows,
     torch_attention,
+    whole_by_rows,
 )
 from benchmarks.measuring import Row, best_seconds, date_and_revision, markdown
 from benchmarks.whole_kernels import softmax, swiglu, torch_softmax, torch_swiglu
@@ -114,7 +117,7 @@ class Pair:
         name: of the work.
         goal: the ratio that is asked for.
         ours: called with inputs and outputs.
-        peer: the same, into memory that is kept.
+        peer: the same, into memory that is kept; or the reason for which there is none.
         fresh: the same, with memory of its own; None: as `peer`.
         inputs: made once.
         outputs: shape and dtype of each.
@@ -124,7 +127,7 @@ class Pair:
     name: str
     goal: str
     ours: Callable[..., object]
-    peer: Callable[..., object]
+    peer: Callable[..., object] | str
     inputs: Callable[[], Tensors]
     outputs: Callable[[Tensors], Tensors]
     fresh: Callable[..., object] | None = None
@@ -154,6 +157,35 @@ def _matrices(rows: int, terms: int, columns: int, dtype: torch.dtype) -> Tensor
 
 def _product_out(dtype: torch.dtype) -> Callable[[Tensors], Tensors]:
     return lambda given: [torch.zeros(given[0].shape[0], given[1].shape[1], dtype=dtype)]
+
+
+def _interpreted(rows: int, columns: int) -> Callable[..., object] | str:
+    """Softmax by JAX Pallas in interpret mode, a row in each step of the grid, compiled before.
+
+    JAX is no dependency, and has no types here: without it there is a reason instead.
+    """
+    if importlib.util.find_spec("jax") is None:
+        return "JAX not installed"
+    jax: Any = importlib.import_module("jax")
+    pallas: Any = importlib.import_module("jax.experimental.pallas")
+    numbers = jax.numpy
+
+    def body(x: Any, out: Any) -> None:
+        row = x[...]
+        powers = numbers.exp(row - numbers.max(row, axis=-1, keepdims=True))
+        out[...] = powers / numbers.sum(powers, axis=-1, keepdims=True)
+
+    block = pallas.BlockSpec((1, columns), lambda i: (i, 0))
+    call = pallas.pallas_call(
+        body,
+        grid=(rows,),
+        in_specs=[block],
+        out_specs=block,
+        out_shape=jax.ShapeDtypeStruct((rows, columns), numbers.float32),
+        interpret=True,
+    )
+    run = jax.jit(call)
+    return lambda x, out: run(jax.dlpack.from_dlpack(x)).block_until_ready()
 
 
 def pairs() -> Iterator[Pair]:
@@ -252,6 +284,15 @@ def pairs() -> Iterator[Pair]:
         **heads,
     )
     pypto.set_vec_tile_shapes(16, 512)
+    for rows, columns in ((256, 512), (1024, 1024)):
+        for how, by_rows in (("in steps", softmax_by_rows), ("in one call", whole_by_rows)):
+            yield square(
+                name=f"softmax row by row, {how}, {rows}x{columns} beside JAX's interpret mode",
+                goal="0.7",
+                ours=by_rows,
+                peer=_interpreted(rows, columns),
+                inputs=partial(_numbers, rows, columns),
+            )
     for name, kernel, inputs in (
         ("softmax", softmax, lambda: _numbers(_SIDE, _SIDE)),
         ("rms_norm", rms_norm, lambda: _numbers(_SIDE, _SIDE)),
@@ -274,7 +315,10 @@ _COLUMNS: Final = tuple(
 
 def measured(pair: Pair, rounds: int) -> Row:
     """One row: the headline and the four columns."""
-    inputs = pair.inputs()
+    if isinstance(pair.peer, str):
+        blank = dict.fromkeys((*_COLUMNS, "rounds", "ms"), "")
+        return {"work": pair.name, "goal": pair.goal, "worst": pair.peer, **blank}
+    inputs, known = pair.inputs(), pair.peer
     found: dict[str, float] = {}
     pair.ours(*inputs, *pair.outputs(inputs))  # loads what it needs
     start = time.perf_counter()
@@ -284,7 +328,7 @@ def measured(pair: Pair, rounds: int) -> Row:
     rounds = min(rounds, _SLOW_ROUNDS) if is_slow else rounds
     milliseconds = 0.0
     for memory in ("used", "fresh"):
-        peer = pair.peer if memory == "used" or pair.fresh is None else pair.fresh
+        peer = known if memory == "used" or pair.fresh is None else pair.fresh
         sides = ((pair.ours, pair.threads[0]), (peer, pair.threads[1]))
         kept = [pair.outputs(inputs) for _ in sides]
         for calls, manner in manners:

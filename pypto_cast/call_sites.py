@@ -29,7 +29,9 @@ def caller() -> Place:
     """The place of the innermost code outside this package that asks for this; see `asked_at`."""
     place = _PLACE.get()
     if place is None:
-        frame = _frame_outside()
+        frame = sys._getframe(1)
+        while (before := frame.f_back) is not None and _is_of_house(frame.f_code.co_filename):
+            frame = before
         place = frame.f_code.co_filename, frame.f_lineno
     return place
 

@@ -165,22 +165,13 @@ def error_of(family: type[_Error], kind: type[Exception], text: str) -> _Error:
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def naming(name: str, operation: _Function) -> _Function:
-    """An operation whose errors are one line and name it, those of its parts too."""
-
-    @functools.wraps(operation)
-    def call(*arguments: Any, **named: Any) -> Any:
-        try:
-            return operation(*arguments, **named)
-        except Exception as error:
-            text = error.args[0] if error.args else None
-            if isinstance(text, str):
-                line = re.sub(r"\s*\n\s*", " ", text)  # of an array
-                is_named = re.search(rf"\b{re.escape(name)}\b", line)
-                error.args = (line if is_named else f"{name}: {line}", *error.args[1:])
-            raise
-
-    return cast(_Function, call)
+def name_operation(name: str, error: Exception) -> None:
+    """Make the text of an error of an operation, or of its parts, one line that names it."""
+    text = error.args[0] if error.args else None
+    if isinstance(text, str):
+        line = re.sub(r"\s*\n\s*", " ", text)  # of an array
+        is_named = re.search(rf"\b{re.escape(name)}\b", line)
+        error.args = (line if is_named else f"{name}: {line}", *error.args[1:])
 
 
 def _catch_and_wrap_error(operation_name: str) -> Callable[[_Function], _Function]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator
@@ -106,6 +107,7 @@ class BoxMap(Generic[_T]):
         return box
 
 
+@functools.lru_cache(maxsize=1 << 8)
 def _grid_of(extent: Shape) -> Shape:
     return tuple((length - 1).bit_length() for length in extent)
 

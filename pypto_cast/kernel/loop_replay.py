@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import operator
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -22,11 +23,18 @@ from types import FrameType
 from typing import Any, Final
 
 from pypto_cast.call_sites import warnings_given
-from pypto_cast.kernel.straight_bodies import BY_ELEMENT, BY_ROW, is_straight
+from pypto_cast.kernel.straight_bodies import BY_ELEMENT, BY_ROW, COMPOSED_BY_ROW, is_straight
 from pypto_cast.options.context import Options, changed, current
 from pypto_cast.recording.buffers import Buffer
 from pypto_cast.recording.recording import Recording
-from pypto_cast.recording.steps import Call, CallSite, OperationStep, Patch, RecordedStep
+from pypto_cast.recording.steps import (
+    Call,
+    CallSite,
+    OperationRecord,
+    OperationStep,
+    Patch,
+    RecordedStep,
+)
 from pypto_cast.tensors.indexing import box_of
 from pypto_cast.tensors.tensor import Tensor
 from tiling.grid import Shape
@@ -232,7 +240,7 @@ class _Compared:
         elif name in ("assemble", "__setitem__"):
             self._put(name, one, other)
         else:
-            _require(name in BY_ELEMENT or name in BY_ROW)
+            _require(name in BY_ELEMENT or name in BY_ROW or name in COMPOSED_BY_ROW)
             self._compute(name, one, other)
 
     def _take(self, name: str, one: Call, other: Call) -> None:
@@ -293,8 +301,11 @@ class _Compared:
         shape = result._shape
         for x in moved:
             self._require_rows(name, x, shape)
+        if name == "softmax":
+            given = [*one.arguments[1:], *one.named.values()]
+            _require(len(given) == 1 and given[0] in (-1, len(shape) - 1))
         for x in still:
-            _require(x._shape == (1, *shape[1:]) and name not in BY_ROW)
+            _require(x._shape == (1, *shape[1:]) and name in BY_ELEMENT)
         self._result(one, other, True)
 
     def _require_rows(self, name: str, x: Tensor, shape: Shape) -> None:
@@ -302,6 +313,8 @@ class _Compared:
         _require(len(x._shape) == len(shape) > 1 and x._shape[0] == shape[0])
         if name in BY_ROW:
             _require(shape == (*x._shape[:-1], 1))
+        elif name in COMPOSED_BY_ROW:
+            _require(shape == x._shape)
 
     def _result(self, one: Call, other: Call, is_moved: bool) -> None:
         self.elems = max(self.elems, math.prod(one.result._shape))
@@ -359,8 +372,24 @@ def _moved_step(step: RecordedStep, whole: RecordedStep, loops: tuple[str, ...])
 
 def _moved(write: _Write, number: int, loops: tuple[str, ...]) -> Iterator[Patch]:
     """The origin of the elements of the box of an iteration."""
+    start = write.start(number)
     for patch in write.origin:
         record: Any = patch.record
-        if isinstance(record, CallSite):
+        if type(record) is OperationRecord:  # replace() is slow, and each iteration has one
+            record = OperationRecord(
+                operation=record.operation,
+                grid=record.grid,
+                core_count=record.core_count,
+                file=record.file,
+                line=record.line,
+                loops=loops,
+                kernel=record.kernel,
+            )
+        elif isinstance(record, CallSite):
             record = replace(record, loops=loops)
-        yield replace(patch, record=record).moved(write.start(number))
+        yield Patch(
+            offset=tuple(map(operator.add, patch.offset, start)),
+            extent=patch.extent,
+            record=record,
+            start=patch.start,
+        )

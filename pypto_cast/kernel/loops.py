@@ -6,9 +6,10 @@ import dis
 import inspect
 import operator
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, repeat
 from types import FrameType
 from typing import TYPE_CHECKING, Final
@@ -91,12 +92,20 @@ def _copies(count: int, unroll_list: Sequence[int]) -> tuple[range, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """An iteration: its index, its name in listings, and if a copy of the body starts or ends."""
+    """An iteration: its name in listings, if a copy of the body starts or ends, and its index.
 
-    index: LoopIndex
+    The index is made when the body runs: for most of those that are carried out together it never
+    is.
+    """
+
+    index: Callable[[], LoopIndex]
     position: str
     opens: bool
     closes: bool
+
+
+def _same(index: LoopIndex) -> LoopIndex:
+    return index
 
 
 def _rounds(
@@ -104,7 +113,7 @@ def _rounds(
 ) -> Iterator[_Round]:
     for position, index in enumerate(indices):
         is_last = position == len(indices) - 1
-        found = LoopIndex.of(index, is_first=not position, is_last=is_last)
+        found = partial(LoopIndex.of, index, is_first=not position, is_last=is_last)
         opens, closes = (any(at in part for part in starts) for at in (position, position + 1))
         yield _Round(found, f"{name} {idx_name}={index}", opens, closes)
 
@@ -158,7 +167,8 @@ def _planned(
                 found.in_any_run(scalar)
                 found.is_first.in_any_run(("eq", scalar, first))
                 found.is_last.in_any_run(("ge", scalar, minus(stop, stride)))
-                yield _Round(found, f"{name} {variable}", not copy, copy == length - 1)
+                is_last = copy == length - 1
+                yield _Round(partial(_same, found), f"{name} {variable}", not copy, is_last)
         begin = end
 
 
@@ -207,7 +217,7 @@ def _run(rounds: Iterable[_Round], *, may_replay: bool = False) -> Iterator[Loop
         scope = Scope(options or current())
         with within, scope, together:
             try:
-                yield each.index
+                yield each.index()
             except GeneratorExit:
                 if not _is_running(body):
                     scope.abandon()

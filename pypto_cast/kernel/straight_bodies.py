@@ -23,14 +23,16 @@ from pypto_cast.tensors.tensor import Tensor
 BY_ELEMENT: Final = frozenset(
     (
         *("add", "sub", "mul", "div", "maximum", "minimum", "abs", "neg", "relu", "cast"),
-        *("exp", "log", "sqrt", "rsqrt", "reciprocal"),
+        *("exp", "log", "sqrt", "rsqrt", "reciprocal", "sigmoid"),
     )
 )
 """The operations whose elements depend on those at the same place alone."""
 BY_ROW: Final = frozenset(("amax", "amin", "sum"))
+COMPOSED_BY_ROW: Final = frozenset(("softmax", "rms_norm"))
+"""The operations that keep the shape, each row by itself; softmax does along the last dimension."""
 BOXES: Final = frozenset(("view", "assemble"))
 _OURS: Final = "pypto_cast"
-_KNOWN: Final = BY_ELEMENT | BY_ROW | BOXES
+_KNOWN: Final = BY_ELEMENT | BY_ROW | COMPOSED_BY_ROW | BOXES
 _PLACES: Final = {"view": ("offsets", 2), "assemble": ("offsets", 1)}
 """The operations that take a place: name and position of that argument."""
 _PLAIN: Final = (Tensor, SymbolicScalar, Enum, int, float, str)

@@ -6,7 +6,6 @@ generated stub beside this file.
 
 from typing import Final
 
-from pypto_cast.error import naming
 from pypto_cast.operations import (
     composites,
     creation,
@@ -22,8 +21,7 @@ from pypto_cast.operations import (
 from pypto_cast.operations.cube import convolution, matrix_functions
 from pypto_cast.operations.indexed import additions, gathering, scattering, sorting
 from pypto_cast.operations.lowering import with_precision_type
-from pypto_cast.operations.operation_rows import NO_METHOD_HAS, ROWS
-from pypto_cast.recording.recording import recorded
+from pypto_cast.operations.operation_rows import NO_METHOD_HAS, ROWS, recorded
 from pypto_cast.tensors.operators import register_methods
 
 GROUPS: Final = (
@@ -37,10 +35,7 @@ GROUPS: Final = (
 
 __all__ = sorted(name for name, row in ROWS.items() if not row.is_experimental)
 globals().update(
-    {
-        name: recorded(name, naming(name, with_precision_type(name, ROWS[name].function)))
-        for name in __all__
-    }
+    {name: recorded(name, with_precision_type(name, ROWS[name].function)) for name in __all__}
 )
 register_methods(
     {name: globals()[name] for name in __all__} | {"one_element": creation.one_element},

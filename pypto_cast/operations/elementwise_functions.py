@@ -16,7 +16,13 @@ from pypto_cast.cast.api import cast
 from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
 from pypto_cast.error import PyptoError, error_of
 from pypto_cast.operations.creation import full
-from pypto_cast.operations.elementwise_plan import elementwise, together
+from pypto_cast.operations.elementwise_plan import (
+    Reading,
+    either,
+    elementwise,
+    together,
+    with_number,
+)
 from pypto_cast.operations.lowering import (
     check_alike,
     check_operand,
@@ -62,34 +68,6 @@ _float = partial(OperationRow, dtypes=everywhere(*FLOATS), run_in_fp32=BF16_IN_F
 _extreme = partial(_number, dtypes=COMPARED, rounds_on=BF16_ON_950)
 Operand = Tensor | Constant
 _Compute = Callable[[Operand, Operand], Tensor]
-Reading = Callable[[str, object, DataType], Constant]
-"""(operation, number, dtype of the tensor) -> the number as the instruction gets it."""
-
-
-def with_number(name: str, input: object, other: object, reading: Reading) -> Tensor:
-    """Carry out an operation whose second operand may be a number."""
-    x = check_operand(name, input)
-    operand = other if isinstance(other, Tensor) else reading(name, other, x.dtype)
-    if x.dtype is DataType.DT_FP32:
-        return elementwise(name, x, operand)
-    if is_cast_inside(name, x.dtype) and getattr(operand, "dtype", x.dtype) is x.dtype:
-        wide = (
-            cast(each, DataType.DT_FP32) if isinstance(each, Tensor) else each
-            for each in (x, operand)
-        )
-        return elementwise(name, *wide)
-    return elementwise(name, x, operand)
-
-
-def either(name: str, input: object, other: object, reading: Reading) -> Tensor:
-    """Carry out an operation either of whose operands may be a number, but not both."""
-    given = next((x for x in (input, other) if isinstance(x, Tensor)), None)
-    x = check_operand(name, input if given is None else given)
-    operands = (
-        each if isinstance(each, Tensor) else reading(name, each, x.dtype)
-        for each in (input, other)
-    )
-    return elementwise(name, *operands)
 
 
 @_sum(dtypes=ADDED, opcodes={"TT": "ADD", "TS": "ADDS"}, is_method=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeVar
@@ -11,6 +11,7 @@ from typing import Final, NamedTuple, TypeVar
 import numpy as np
 
 from ascend_kernels.npu import RunMode
+from pypto_cast.cast.api import cast
 from pypto_cast.dtypes.data_types import DataType, TileOpFormat
 from pypto_cast.operations.lowering import (
     RELEASE_DEPENDENCE,
@@ -19,6 +20,7 @@ from pypto_cast.operations.lowering import (
     check_operand,
     check_repeated,
     grid_of,
+    is_cast_inside,
     operand_values,
     result_tensor,
     rounds_operands,
@@ -33,11 +35,15 @@ from pypto_cast.options.context import AutoCast, Options
 from pypto_cast.options.releases import ReleaseName
 from pypto_cast.recording import recording
 from pypto_cast.recording.buffers import Uninitialized, slices
+from pypto_cast.recording.causes import is_asking_what_if
 from pypto_cast.recording.recording import trust
+from pypto_cast.recording.steps import Patches
 from pypto_cast.tensors.tensor import Tensor
 from simulator import arithmetic
 from simulator.arithmetic import Enclosure
+from simulator.arithmetic.evaluation import Repeated
 from simulator.arithmetic.operation import Operation
+from simulator.arithmetic.trust import Trust
 from simulator.numbers.formats import BOOL, Format
 from tiling.chips import Chip
 from tiling.grid import Grid, Shape
@@ -86,6 +92,13 @@ class _ElementwisePlan:
     needed: tuple[Shape, ...]
     fits: bool
     depends_on_release: bool
+
+    @property
+    def is_plain(self) -> bool:
+        """True if it is one step between operands and a result of the format that it runs in."""
+        is_told = self.fits and not self.depends_on_release
+        is_one = len(self.steps) == 1 and self.out is self.dtype
+        return is_told and is_one and self.dtype.number_format is self.fmt
 
 
 _PLANS: Final[dict[_Asked, _ElementwisePlan]] = {}
@@ -180,6 +193,177 @@ def _planned(
     )
 
 
+class _Settled(NamedTuple):
+    """An operation on plain tensors and numbers that was checked once.
+
+    Attributes:
+        context: the options, which are kept: they are found by their identity.
+        plan: of the operation, which `is_plain`.
+        repeated: its evaluation, by the identity of what is trusted, which is kept.
+    """
+
+    context: Options
+    plan: _ElementwisePlan
+    repeated: dict[int, tuple[Trust, Repeated]]
+
+
+_SETTLED: Final[dict[tuple[object, ...], _Settled]] = {}
+_MOST_OPERANDS: Final = 2
+
+
+_Elementwise = Callable[..., Tensor]
+
+
+def _settling(checked: _Elementwise) -> _Elementwise:
+    """The same function, which carries out at once what it has carried out on such operands."""
+
+    @functools.wraps(checked)
+    def call(name: str, *operands: Tensor | Constant, dtype: DataType | None = None) -> Tensor:
+        form = None if dtype is not None else _form(name, operands)
+        if form is None:
+            return checked(name, *operands, dtype=dtype)
+        known = _SETTLED.get(form[0])
+        if known is not None:
+            return _carried_out(name, operands, form[1], known)
+        result = checked(name, *operands)
+        _settle(form[0], name, operands)
+        return result
+
+    return call
+
+
+def at_once(name: str, *operands: object) -> Tensor | None:
+    """The result of `elementwise`, where that has carried out the same; None where it has not."""
+    form = _form(name, operands)
+    known = None if form is None else _SETTLED.get(form[0])
+    return None if form is None or known is None else _carried_out(name, operands, form[1], known)
+
+
+def _form(
+    name: str, operands: Sequence[object]
+) -> tuple[tuple[object, ...], list[Enclosure | None]] | None:
+    """The key of an operation among the settled ones, and the values of its tensors.
+
+    None where more is to be done than to compute: an operand is not plain, calls are kept, no
+    values are computed, or a what-if applies.
+    """
+    running = recording.current()
+    if running is not None and not (
+        running.executes and running.calls is None and running.tape is None
+    ):
+        return None
+    if len(operands) > _MOST_OPERANDS or is_asking_what_if():
+        return None
+    held: list[Enclosure | None] = []
+    key: list[object] = [id(options.current()), name, operands[0] is operands[-1]]
+    for x in operands:
+        if type(x) is Tensor:
+            values = _plain_values(x, running)
+            if values is None:
+                return None
+            held.append(values)
+            key += x._dtype, x._shape
+        elif type(x) is Constant:
+            held.append(None)
+            key.append(None)
+        else:
+            return None
+    return tuple(key), held
+
+
+def _plain_values(x: Tensor, running: recording.Recording | None) -> Enclosure | None:
+    """The values of a tensor about which nothing else is to be found out; None of others.
+
+    Others are parts, were written by the kernel or moved away, wait, or have elements that nobody
+    set or an extent that only a run knows.
+    """
+    if x._valid is not None or x._dynamic or x._moved is not None or x._uninitialized is not None:
+        return None
+    buffer = x._buffer
+    if buffer is not None:
+        held = buffer.untouched()
+    elif running is not None and x in running.declared:
+        return None
+    else:
+        held = x._held
+    if held is None or type(held) is not Enclosure or x._format is not TileOpFormat.TILEOP_ND:
+        return None
+    return held if held.values.dtype.isnative else None
+
+
+def _carried_out(
+    name: str, operands: Sequence[object], held: Sequence[Enclosure | None], known: _Settled
+) -> Tensor:
+    """The result of a settled operation."""
+    plan, given = known.plan, []
+    cause, trusted = recording.causes().index_here(name), trust(name)
+    for x, values in zip(operands, held, strict=True):
+        if values is None:
+            assert isinstance(x, Constant)
+            values = x.enclosure(plan.fmt)
+        given.append(values)
+    if len(given) == 2 and operands[0] is operands[1]:
+        given[1] = given[0]
+    repeated = known.repeated.get(id(trusted))
+    if repeated is None:
+        repeated = trusted, _repeated(plan, given, trusted, known.context)
+        _keep(known.repeated, id(trusted), repeated)
+    result = repeated[1].result(given, cause)
+    if result is None:
+        result = _evaluated(plan, given, trusted, cause, known.context)
+    patches: Patches = ()
+    if plan.grid is not None:
+        cores = known.context.chip.vector_cores
+        patches = recording.record_operation(cause, plan.grid, cores)
+    return Tensor._computed(plan.shape, plan.out, result, patches)
+
+
+def _settle(key: tuple[object, ...], name: str, operands: Sequence[Tensor | Constant]) -> None:
+    """Keep an operation that succeeded, where nothing else is to be done for it."""
+    tensors = list({id(x): x for x in operands if isinstance(x, Tensor)}.values())
+    if not tensors or _takes_condition(name):
+        return
+    plan = _plan_of(ROWS[name], tensors, None, None)
+    if plan.is_plain:
+        _keep(_SETTLED, key, _Settled(options.current(), plan, {}))
+
+
+def _repeated(
+    plan: _ElementwisePlan, given: Sequence[Enclosure], trusted: Trust, context: Options
+) -> Repeated:
+    return Repeated(
+        plan.steps[0],
+        tuple([x.dtype for x in given]),
+        plan.fmt,
+        trust=trusted,
+        inf_nan_mode=wraps(plan.fmt),
+        engine=context.converter,
+    )
+
+
+def _evaluated(
+    plan: _ElementwisePlan,
+    given: Sequence[Enclosure],
+    trusted: Trust,
+    cause: int,
+    context: Options,
+) -> Enclosure:
+    for step in plan.steps:
+        result = arithmetic.evaluate(
+            step,
+            given,
+            plan.fmt,
+            trust=trusted,
+            inf_nan_mode=wraps(plan.fmt),
+            cause=cause,
+            engine=context.converter,
+            threads=context.threads,
+        )
+        given = [result]
+    return result
+
+
+@_settling
 @recording.replayable
 def elementwise(name: str, *operands: Tensor | Constant, dtype: DataType | None = None) -> Tensor:
     """Carry out a row of the table on tensors of one dtype, and numbers.
@@ -215,18 +399,7 @@ def elementwise(name: str, *operands: Tensor | Constant, dtype: DataType | None 
         return Tensor._from_result(shape, out, valid=valid)
     cause, context, trusted = recording.causes().index_here(name), options.current(), trust(name)
     given = [x.enclosure(fmt) if isinstance(x, Constant) else held[id(x)] for x in operands]
-    for step in plan.steps:
-        result = arithmetic.evaluate(
-            step,
-            given,
-            fmt,
-            trust=trusted,
-            inf_nan_mode=wraps(fmt),
-            cause=cause,
-            engine=context.converter,
-            threads=context.threads,
-        )
-        given = [result]
+    result = _evaluated(plan, given, trusted, cause, context)
     uninitialized = _uninitialized(operands, condition, held, shape, valid)
     return result_tensor(result, row, out, shape, valid, plan.grid, cause, uninitialized)
 
@@ -315,3 +488,37 @@ def _needed(x: Tensor, shape: Shape, valid: Shape) -> Shape:
     return tuple(
         valid[k + shift] if length == shape[k + shift] else 1 for k, length in enumerate(x.shape)
     )
+
+
+Reading = Callable[[str, object, DataType], Constant]
+"""(operation, number, dtype of the tensor) -> the number as the instruction gets it."""
+
+
+def with_number(name: str, input: object, other: object, reading: Reading) -> Tensor:
+    """Carry out an operation whose second operand may be a number."""
+    if isinstance(input, Tensor) and isinstance(other, Tensor) and input._dtype is DataType.DT_FP32:
+        result = at_once(name, input, other)
+        if result is not None:
+            return result
+    x = check_operand(name, input)
+    operand = other if isinstance(other, Tensor) else reading(name, other, x.dtype)
+    if x.dtype is DataType.DT_FP32:
+        return elementwise(name, x, operand)
+    if is_cast_inside(name, x.dtype) and getattr(operand, "dtype", x.dtype) is x.dtype:
+        wide = (
+            cast(each, DataType.DT_FP32) if isinstance(each, Tensor) else each
+            for each in (x, operand)
+        )
+        return elementwise(name, *wide)
+    return elementwise(name, x, operand)
+
+
+def either(name: str, input: object, other: object, reading: Reading) -> Tensor:
+    """Carry out an operation either of whose operands may be a number, but not both."""
+    given = next((x for x in (input, other) if isinstance(x, Tensor)), None)
+    x = check_operand(name, input if given is None else given)
+    operands = (
+        each if isinstance(each, Tensor) else reading(name, each, x.dtype)
+        for each in (input, other)
+    )
+    return elementwise(name, *operands)

@@ -114,7 +114,25 @@ class Constant:
         return Enclosure(values=values, interval=interval)
 
 
+_IN_FORMAT: Final[dict[tuple[int | float, str], Array]] = {}
+"""The numbers that operations took, by number and name of the format; no zeros, which are equal."""
+_MOST_IN_FORMAT: Final = 1 << 10
+
+
 def _in_format(number: Any, fmt: Format) -> Array:
+    if not (type(number) in (int, float) and number):
+        return _rounded(number, fmt)
+    found = _IN_FORMAT.get((number, fmt.name))
+    if found is None:
+        found = _rounded(number, fmt)
+        if float_environment.is_default():
+            if len(_IN_FORMAT) >= _MOST_IN_FORMAT:
+                _IN_FORMAT.clear()
+            _IN_FORMAT[number, fmt.name] = found
+    return found
+
+
+def _rounded(number: Any, fmt: Format) -> Array:
     if not isinstance(fmt, FloatFormat):
         return np.array(int(number), fmt.dtype)
     with float_environment.quiet():

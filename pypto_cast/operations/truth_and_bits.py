@@ -10,8 +10,8 @@ import numpy as np
 
 from pypto_cast.cast.api import cast
 from pypto_cast.dtypes.data_types import CastMode, DataType
-from pypto_cast.operations.elementwise_functions import either, selected_bytes, with_number
-from pypto_cast.operations.elementwise_plan import elementwise
+from pypto_cast.operations.elementwise_functions import selected_bytes
+from pypto_cast.operations.elementwise_plan import either, elementwise, with_number
 from pypto_cast.operations.lowering import check_operand
 from pypto_cast.operations.operation_rows import (
     BF16_IN_FP32,

@@ -318,10 +318,9 @@ TILE_CHOICE: Final[ContextVar[Callable[[tuple[int, ...]], tuple[int, ...]]]] = C
 )
 """Gives the tile shape that holds where `set_vec_tile_shapes` asks for one: that one by default."""
 
-
-def current() -> Options:
-    """The options of this context."""
-    return _CURRENT.get(_DEFAULT).options
+_OPTIONS: Final = ContextVar("pypto_cast_current_options", default=_DEFAULT.options)
+current: Final[Callable[[], Options]] = _OPTIONS.get
+"""The options of this context, those of `_CURRENT`, which operations ask for again and again."""
 
 
 def defaults() -> Scope:
@@ -373,6 +372,7 @@ def _change(to: Options) -> None:
 
 def _switch(state: _State) -> None:
     _CURRENT.set(state)
+    _OPTIONS.set(state.options)
     result_memory.LIMIT_BYTES.set(state.options.kept_bytes)
 
 

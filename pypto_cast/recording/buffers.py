@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Generic, Protocol, TypeVar
@@ -281,6 +282,19 @@ class Buffer(Generic[_Patch]):
             return False
         return home.strides == array.strides and home.ctypes.data == array.ctypes.data
 
+    def untouched(self) -> Enclosure | None:
+        """All elements, where they are an array that the user gave and nobody wrote to; or None.
+
+        Those of an array that are open, or were never set, are not given so.
+        """
+        memory = self._memory
+        is_given = memory.held is not None and memory.held is memory.home and not memory.is_own
+        is_plain = memory.waiting is None and memory.interval is None and memory.mask is None
+        if is_given and is_plain and not memory.boxes and self.shape == memory.shape:
+            assert memory.held is not None
+            return Enclosure(values=memory.held)
+        return None
+
     def read(self, offset: Shape, extent: Shape) -> Enclosure | None:
         """The elements of a box as they are now; None without values, or if it `is_blank`."""
         memory = self._memory
@@ -371,7 +385,8 @@ class Buffer(Generic[_Patch]):
 
         Args:
             offset, extent: of the box.
-            parts: offset and extent of each, and its patches, which lie in it.
+            parts: offset and extent of each, and its patches, which lie in it; none reaches into
+                another.
         """
         memory = self._memory
         if memory.boxes[offset, extent] > 1:
@@ -381,7 +396,10 @@ class Buffer(Generic[_Patch]):
         memory.patches.drop_covered(offset, extent)
         for start, size, patches in parts:
             memory.boxes[start, size] = memory.boxes.get((start, size), 0) + 1
-            for patch in patches:
+            others = iter(patches)
+            for patch in itertools.islice(others, 1):  # what it covers was covered by the whole
+                memory.patches.add(patch.offset, patch.extent, patch)
+            for patch in others:
                 memory.patches.put(patch.offset, patch.extent, patch)
 
     def put_interval(self, held: Enclosure, offset: Shape) -> None:

@@ -112,9 +112,14 @@ class WhatIf:
 _WHAT_IFS: Final[ContextVar[tuple[WhatIf, ...]]] = ContextVar("pypto_cast_what_ifs", default=())
 
 
+def is_asking_what_if() -> bool:
+    """True while a what-if applies, to whatever operation."""
+    return bool(_WHAT_IFS.get())
+
+
 def assumed_exact(operation: str) -> bool:
     """Return True if the operation that is asked for here is taken as exact."""
-    return _applied(operation, rounds=False) is not None
+    return bool(_WHAT_IFS.get()) and _applied(operation, rounds=False) is not None
 
 
 def assumed_rounding(operation: str) -> DataType | None:

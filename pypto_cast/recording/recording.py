@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
@@ -31,8 +31,6 @@ from pypto_cast.recording.steps import (
     Patch,
     Patches,
     RecordedStep,
-    form_text,
-    intercepted,
     operation_origin,
     origin,
     tree_map,
@@ -428,6 +426,27 @@ def trust(name: str) -> Trust:
     running, context = current(), options.current()
     is_exact = assumed_exact(name) or (running is not None and not running.bounds)
     by_documents = running is not None and running.by_documents and not is_exact
+    key = id(context), name, is_exact, by_documents
+    known = _TRUSTS.get(key)
+    if known is None:
+        if len(_TRUSTS) >= _MOST_TRUSTS:
+            _TRUSTS.clear()
+        found = _trust_of(context, name, is_exact=is_exact, by_documents=by_documents)
+        known = _TRUSTS[key] = context, found
+    chosen = known[1]
+    if is_exact:
+        return chosen
+    if running is not None and not by_documents and not chosen.assumed <= running.assumed:
+        running.assumed |= chosen.assumed
+    return chosen
+
+
+_TRUSTS: Final[dict[tuple[int, str, bool, bool], tuple[options.Options, Trust]]] = {}
+"""By the identity of the options, which are kept."""
+_MOST_TRUSTS: Final = 1 << 12
+
+
+def _trust_of(context: options.Options, name: str, *, is_exact: bool, by_documents: bool) -> Trust:
     chosen = NAMING_CHOICES if by_documents else EXACT if is_exact else TRUSTS[context.trust]
     if not by_documents:
         for choice in context.assume:
@@ -436,10 +455,7 @@ def trust(name: str) -> Trust:
         return chosen
     if context.facts is not None:
         chosen = context.facts.trusting(chosen)
-    chosen = stated_for(chosen, context.chip.isa, name)
-    if running is not None and not by_documents:
-        running.assumed |= chosen.assumed
-    return chosen
+    return stated_for(chosen, context.chip.isa, name)
 
 
 def cast_cause(trust: Trust) -> int:
@@ -510,8 +526,11 @@ def record_operation(cause: int, grid: Grid, core_count: int) -> Patches:
     if recording is not None and recording.by_documents:
         return ()  # nobody asks who wrote what
     asked = causes().cause(cause)
-    site = site_fields((asked.file, asked.line))
-    return operation_origin(asked.operation, grid, core_count, **site)
+    place = asked.file, asked.line
+    if recording is None:
+        return operation_origin(asked.operation, grid, core_count, *place)
+    loops = (*recording.loops,)
+    return operation_origin(asked.operation, grid, core_count, *place, loops, recording.kernel)
 
 
 def replayable(
@@ -538,12 +557,7 @@ def replayable(
             result = operation(*arguments, **named)
         except Exception:
             if steers:
-                found: list[int | None] = []
-                tree_map(
-                    (arguments, named),
-                    lambda value: found.append(getattr(value, "open_cause", None)),
-                )
-                record_control_dependence(next((c for c in found if c is not None), None))
+                record_steering(arguments, named)
             raise
         finally:
             recording.calls = kept
@@ -564,6 +578,13 @@ def replayable(
     return call
 
 
+def record_steering(arguments: Sequence[object], named: Mapping[str, object]) -> None:
+    """Keep the cause of the first open operand of a call that raised in the running kernel."""
+    found: list[int | None] = []
+    tree_map((arguments, named), lambda value: found.append(getattr(value, "open_cause", None)))
+    record_control_dependence(next((c for c in found if c is not None), None))
+
+
 def replayable_operation(
     operation: Callable[_Arguments, _Result],
 ) -> Callable[_Arguments, _Result]:
@@ -575,26 +596,3 @@ def record_control_dependence(cause: int | None) -> None:
     """Keep the cause of an open number that decides the way of the running kernel."""
     if cause is not None and (recording := current()) is not None:
         recording.control_dependence.append(cause)
-
-
-def recorded(name: str, operation: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-    """An operation that is recorded, before the casts inside it, when it is called and succeeds."""
-
-    @functools.wraps(operation)
-    def call(*arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
-        recording = current()
-        if recording is None:
-            result = operation(*arguments, **named)
-            tally.count("", operations=1)
-            return result
-        position, site = len(recording.steps), site_fields()
-        result = operation(*arguments, **named)
-        first, text = result[0] if isinstance(result, tuple) and result else result, ""
-        if hasattr(first, "shape") and hasattr(first, "dtype"):
-            text = form_text(first.dtype, tuple(map(int, first.shape)))
-        openness = first.openness() if hasattr(first, "openness") else bool
-        step = OperationStep(name=name, result=text, openness=openness, **site)
-        recording.steps.insert(position, step)
-        return result
-
-    return replayable_operation(intercepted(name, call))

@@ -319,9 +319,25 @@ def origin(record: CastRecord | OperationRecord, shape: Shape) -> Patches:
 
 
 @functools.lru_cache(maxsize=1 << 12)
-def operation_origin(operation: str, grid: Grid, core_count: int, **site: Any) -> Patches:
+def operation_origin(
+    operation: str,
+    grid: Grid,
+    core_count: int,
+    file: str,
+    line: int,
+    loops: tuple[str, ...] = (),
+    kernel: str = "",
+) -> Patches:
     """The origin of all elements of an operation's output; equal ones share it."""
-    record = OperationRecord(operation=operation, grid=grid, core_count=core_count, **site)
+    record = OperationRecord(
+        operation=operation,
+        grid=grid,
+        core_count=core_count,
+        file=file,
+        line=line,
+        loops=loops,
+        kernel=kernel,
+    )
     return origin(record, grid.shape)
 
 

@@ -77,7 +77,7 @@ Plan = Callable[[], object]
 OnRun = Callable[[str, Plan], None]
 """Is told the name and the plan of each call of a kernel that ended without an error."""
 
-_OPEN: Final[list[Tally]] = []
+OPEN: Final[list[Tally]] = []
 _ON_RUN: Final[list[OnRun]] = []
 _LOCK: Final = Lock()
 
@@ -91,20 +91,20 @@ def counting(on_run: OnRun | None = None) -> Iterator[Tally]:
     """
     tally = Tally()
     with _LOCK:
-        _OPEN.append(tally)
+        OPEN.append(tally)
         if on_run is not None:
             _ON_RUN.append(on_run)
     try:
         yield tally
     finally:
         with _LOCK:
-            _OPEN[:] = [other for other in _OPEN if other is not tally]
+            OPEN[:] = [other for other in OPEN if other is not tally]
             _ON_RUN[:] = [other for other in _ON_RUN if other is not on_run]
 
 
 def is_counting() -> bool:
     """True if a tally is open."""
-    return bool(_OPEN)
+    return bool(OPEN)
 
 
 def count(kernel: str, plan: Plan | None = None, **counts: int) -> None:
@@ -115,11 +115,11 @@ def count(kernel: str, plan: Plan | None = None, **counts: int) -> None:
         plan: of the call of the kernel.
         counts: by the names of the counters.
     """
-    if not _OPEN:
+    if not OPEN:
         return
     runs = {"runs": 1} if kernel else {}
     with _LOCK:
-        for tally in _OPEN:
+        for tally in OPEN:
             tally.add({name: {kernel: n} for name, n in {**runs, **counts}.items() if n})
     if plan is not None:
         for told in tuple(_ON_RUN):

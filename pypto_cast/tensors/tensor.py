@@ -178,6 +178,14 @@ class Tensor(Storage, Operators):
         result._patches = patches
         return result
 
+    @staticmethod
+    def _computed(shape: Shape, dtype: DataType, held: Enclosure, patches: Patches) -> Tensor:
+        """A result that is all valid and held as it is, of a shape of ints."""
+        result = Tensor.__new__(Tensor)
+        result._fill(shape, dtype, "")
+        result._held, result._is_value, result._patches = held, True, patches
+        return result
+
     def as_parameter(
         self,
         name: str,

@@ -3,11 +3,10 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from pypto_cast.error import naming
 from pypto_cast.operations import reduction_functions
 from pypto_cast.operations.cube import matrix_functions
 from pypto_cast.operations.indexed import gathering
-from pypto_cast.recording.recording import recorded
+from pypto_cast.operations.operation_rows import recorded
 from pypto_cast.upstream.import_alias import module_getattr
 from pypto_cast.upstream.setters import get_operation_options, set_operation_options
 
@@ -26,7 +25,7 @@ _Result = TypeVar("_Result")
 
 
 def _named(name: str, operation: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-    return recorded(name, naming(name, operation))
+    return recorded(name, operation)
 
 
 gather_in_l1 = _named("gather_in_l1", gathering.gather_in_l1)

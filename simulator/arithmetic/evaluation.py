@@ -281,6 +281,46 @@ def evaluate(
     return by_numpy(operands)
 
 
+class Repeated:
+    """An operation that is evaluated again and again with all but operands and cause the same.
+
+    Args:
+        operation, fmt, trust, inf_nan_mode, engine: as for `evaluate`.
+        dtypes: of its operands.
+    """
+
+    __slots__ = ("_is_none", "_programs")
+
+    def __init__(
+        self,
+        operation: Operation,
+        dtypes: tuple[np.dtype[Any], ...],
+        fmt: Format,
+        *,
+        trust: Trust,
+        inf_nan_mode: bool,
+        engine: Engine,
+    ) -> None:
+        executor = _native_executor()[0](engine)
+        widening, is_native, programs = _widening(
+            operation, fmt, dtypes, trust, inf_nan_mode, executor
+        )
+        self._is_none = widening.is_none
+        self._programs = programs if is_native else {}
+
+    def result(self, operands: Sequence[Enclosure], cause: int) -> Enclosure | None:
+        """As `evaluate` gives it, of few exact elements; None where that itself is needed.
+
+        Raises:
+            RuntimeError: as `evaluate` does.
+        """
+        if not self._programs:
+            return None
+        if not float_environment.is_default():
+            require_default_environment()
+        return _native_executor()[1](operands, 0 if self._is_none else cause, self._programs)
+
+
 @lru_cache(maxsize=1 << 12)
 def _widening(
     operation: Operation,

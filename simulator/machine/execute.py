@@ -181,11 +181,14 @@ def run(
     """
     check_completion(copy_completion)
     memory = GlobalMemory(gm)
+    # isinstance() looks for each name of a protocol, which takes longer than an instruction.
+    mapped = program if isinstance(program, MappedProgram) else None
+    elementwise = program if isinstance(program, ElementwiseProgram) else None
     for core in program.cores:
         ranges: Sequence[UbRange] = ()
         issued: Iterable[Instruction | UbRange] = program.instructions(core)
-        if isinstance(program, MappedProgram):
-            ranges, issued = program.ub_ranges(core), program.issued(core)
+        if mapped is not None:
+            ranges, issued = mapped.ub_ranges(core), mapped.issued(core)
         try:
             vector_core = VectorCore(
                 *(core, program.chip, memory, ranges),
@@ -199,15 +202,15 @@ def run(
         try:
             scheduler = Scheduler(vector_core, copy_completion, name, isa=program.chip.isa)
             scheduler.run(issued)
-            if isinstance(program, ElementwiseProgram):
+            if elementwise is not None:
                 scheduler.check_left()
         except Fault as fault:
             text = f"core {core}, {name(fault.index)}: {fault}"
             if fault.at is not None:
                 text += f"; {_last_writer(program, memory, vector_core, core, fault)}"
             raise SimulatorFault(text, fault.at) from None
-    if isinstance(program, ElementwiseProgram):
-        _check_output(program, memory)
+    if elementwise is not None:
+        _check_output(elementwise, memory)
     return memory
 
 

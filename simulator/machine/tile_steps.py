@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -59,6 +60,8 @@ class TileBox:
         shape: of the box: the valid elements.
         format: of an element.
         buffer: the part of UB that holds the tensor; None in GM.
+        strides_bytes: from element to element along each axis.
+        first_byte: the address of the first element of the box.
 
     Raises:
         ValueError: shapes and offset have different numbers of axes.
@@ -71,6 +74,9 @@ class TileBox:
     shape: tuple[int, ...]
     format: Format
     buffer: UbRange | None = None
+    strides_bytes: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    first_byte: int = field(init=False, repr=False, compare=False)
+    _regions: tuple[Region, ...] | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
         if not len(self.tensor_shape) == len(self.offset) == len(self.shape) > 0:
@@ -78,21 +84,15 @@ class TileBox:
                 f"a tile of {list(self.shape)} at {list(self.offset)} in {self.space} of "
                 f"{list(self.tensor_shape)}: their axes differ"
             )
+        from_last = (self.elem_bytes, *self.tensor_shape[:0:-1])
+        strides = tuple(itertools.accumulate(from_last, int.__mul__))[::-1]
+        object.__setattr__(self, "strides_bytes", strides)
+        first_byte = self.start_bytes + sum(map(operator.mul, self.offset, strides))
+        object.__setattr__(self, "first_byte", first_byte)
 
     @property
     def elem_bytes(self) -> int:
         return self.format.dtype.itemsize
-
-    @property
-    def strides_bytes(self) -> tuple[int, ...]:
-        from_last = (self.elem_bytes, *self.tensor_shape[:0:-1])
-        return tuple(itertools.accumulate(from_last, int.__mul__))[::-1]
-
-    @property
-    def first_byte(self) -> int:
-        """The address of the first element of the box."""
-        steps = zip(self.offset, self.strides_bytes, strict=True)
-        return self.start_bytes + sum(offset * stride for offset, stride in steps)
 
     @property
     def stop_bytes(self) -> int:
@@ -100,7 +100,14 @@ class TileBox:
         return self.start_bytes + math.prod(self.tensor_shape) * self.elem_bytes
 
     def regions(self) -> tuple[Region, ...]:
-        """The bytes of the box, as rows."""
+        """The bytes of the box, as rows; they are asked for again and again, and found once."""
+        found = self._regions
+        if found is None:
+            found = self._find_regions()
+            object.__setattr__(self, "_regions", found)
+        return found
+
+    def _find_regions(self) -> tuple[Region, ...]:
         if 0 in self.shape:
             return ()
         shape, strides = list(self.shape), list(self.strides_bytes)

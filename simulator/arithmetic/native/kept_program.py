@@ -66,6 +66,7 @@ class KeptProgram:
         )
         self._span = (len(program.buffers), 0, rows, 0, columns)
         self._has_checks = any(x.checks for x in nodes)
+        self._is_single = self._results == [(True, 0)] and not self._has_checks
 
     def run(self, given: Sequence[Array]) -> tuple[list[Array], int]:
         """Compute the results, all of them or none.
@@ -87,29 +88,28 @@ class KeptProgram:
         except (TypeError, ValueError):  # read-only, or a dtype that is no C type
             for field, place in self._given:
                 fields[field] = given[place].ctypes.data
-        made = []
+        made: list[Any] = []
         for field, shape, dtype in self._made:
-            array = np.empty(shape, dtype)
-            fields[field] = _address(array)
+            array: Any = np.empty(shape, dtype)
+            try:
+                fields[field] = _address_of(_memory_of(array))
+            except (TypeError, ValueError):  # a dtype that is no C type
+                fields[field] = array.ctypes.data
             made.append(array)
-        findings = bytearray(len(self._steps) if self._has_checks else 0)
-        at = _address_of_bytes(findings) if self._has_checks else None
-        check_status(self._call(self._layout.pack(*fields), *self._span, at, None, None))
+        packed = self._layout.pack(*fields)
+        if not self._has_checks:
+            if status := self._call(packed, *self._span, None, None, None):
+                check_status(status)
+            if self._is_single:
+                return made, 0
+        else:
+            findings = bytearray(len(self._steps))
+            at = _address_of(_memory_of(findings))
+            if status := self._call(packed, *self._span, at, None, None):
+                check_status(status)
         results = [
             made[k] if is_made else given[k] if k >= 0 else self._constants[-1 - k]
             for is_made, k in self._results
         ]
-        return results, functools.reduce(operator.or_, findings) if self._has_checks else 0
-
-
-def _address_of_bytes(memory: bytearray) -> int:
-    return _address_of(_memory_of(memory))
-
-
-def _address(array: Array) -> int:
-    """The address of a C-contiguous array's elements, of which there are some."""
-    memory: Any = array
-    try:
-        return _address_of(_memory_of(memory))
-    except (TypeError, ValueError):  # read-only, or a dtype that is no C type
-        return array.ctypes.data
+        found = functools.reduce(operator.or_, set(findings)) if self._has_checks else 0
+        return results, found

@@ -83,7 +83,7 @@ def result_at(operands: Sequence[Enclosure], cause: int, programs: Programs) -> 
     Returns:
         None where an operand may be open or no program is there.
     """
-    given = []
+    given, shapes = [], []
     for x in operands:
         if type(x) is not Enclosure or x.interval is not None:
             return None
@@ -91,15 +91,19 @@ def result_at(operands: Sequence[Enclosure], cause: int, programs: Programs) -> 
         if not isinstance(array, np.ndarray):  # a number of numpy's, which has no address
             return None
         flags = array.flags
-        if array.size > FEW_ELEMS or not (flags.c_contiguous and flags.aligned):
+        if array.size > FEW_ELEMS or not (
+            flags.carray or (flags.c_contiguous and flags.aligned)  # the first one asks for both
+        ):
             return None
         given.append(array)
+        shapes.append(array.shape)
     is_square = len(given) > 1 and given[1] is given[0]
     distinct = given[1:] if is_square else given
-    program = programs.get((is_square, cause, *[array.shape for array in given]))
+    program = programs.get((is_square, cause, *shapes))
     if program is None or (len(distinct) > 1 and len(set(map(id, distinct))) < len(distinct)):
         return None
-    return _enclosure(*program.run(distinct))
+    results, findings = program.run(distinct)
+    return _enclosure(results, findings) if findings else Enclosure(values=results[0])
 
 
 def _enclosure(results: Sequence[Array], findings: int) -> Enclosure | None:
@@ -107,10 +111,17 @@ def _enclosure(results: Sequence[Array], findings: int) -> Enclosure | None:
     if not findings & IS_OPEN:
         return None if findings & NEEDS_CARE else Enclosure(values=results[0])
     values, low, high, causes = results
-    held = Interval(
-        low=low, high=high, may_be_nan=None, cause=np.broadcast_to(causes, values.shape)
-    )
+    held = Interval(low=low, high=high, may_be_nan=None, cause=_spread(causes, values.shape))
     return None if findings & NEEDS_CARE else Enclosure(values=values, interval=held)
+
+
+def _spread(causes: Array, shape: tuple[int, ...]) -> Array:
+    """Causes over a shape, as `np.broadcast_to` gives them, which asks for more than one needs."""
+    if causes.shape == shape or causes.size != 1:
+        return np.broadcast_to(causes, shape)
+    spread: Array = np.ndarray(shape, causes.dtype, causes, 0, (0,) * len(shape))
+    spread.flags.writeable = False
+    return spread
 
 
 def are_few(shape: tuple[int, ...], operands: Sequence[Enclosure]) -> bool:

@@ -13,11 +13,14 @@ import pytest
 import pypto_cast as pypto
 from benchmarks.kernel_growth import add, chain
 from pypto_cast.kernel import loops
+from simulator.arithmetic.native import executor_library
 
 D = pypto.STATIC
 Rows = pypto.Tensor([D, D], pypto.DT_FP32)
 _MORE = 1.01
 """The calls of two runs differed by up to 0.3 %."""
+_MOST_CALLS = 98
+"""Of Python's and C's functions for an addition in a kernel: 95; 213 before it was settled."""
 
 
 @pypto.jit
@@ -66,6 +69,8 @@ def test_the_calls_of_an_operation_do_not_depend_on_its_elements() -> None:
 def test_each_further_operation_takes_as_many_calls() -> None:
     counts = [_calls(_run(chain, 8, 8, others=(count,))) for count in (20, 40, 160)]
     assert counts[2] - counts[1] <= _MORE * 6 * (counts[1] - counts[0])
+    if isinstance(executor_library.find(), executor_library.Executor):
+        assert counts[1] - counts[0] <= _MOST_CALLS * 20
 
 
 def test_each_further_tile_takes_as_many_calls(monkeypatch: pytest.MonkeyPatch) -> None:

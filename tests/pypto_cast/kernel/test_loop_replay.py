@@ -75,6 +75,24 @@ def inside_a_loop(x: Rows, y: Rows, out: Rows) -> None:
             out[6 * k + i : 6 * k + i + 1, :] = pypto.exp(x[6 * k + i : 6 * k + i + 1, :])
 
 
+@pypto.jit
+def composed(x: Rows, y: Rows, out: Rows) -> None:
+    pypto.set_vec_tile_shapes(2, 16)
+    for i in pypto.loop(12):
+        row = pypto.softmax(pypto.view(x, [1, 24], [i, 0]), dim=1)
+        part = pypto.view(y, [1, 24], [i, 0])
+        found = pypto.mul(pypto.rms_norm(part, epsilon=1e-5), pypto.sigmoid(row))
+        pypto.assemble(found, [i, 0], out)
+
+
+@pypto.jit
+def composed_of_halves(x: Rows, y: Rows, out: Rows) -> None:
+    pypto.set_vec_tile_shapes(2, 16)
+    for i in pypto.loop(0, 12, 2):
+        row = pypto.softmax(pypto.cast(pypto.view(y, [2, 24], [i, 0]), pypto.DT_FP16), -1)
+        pypto.assemble(pypto.cast(row, pypto.DT_FP32), [i, 0], out)
+
+
 AnyRows = pypto.Tensor([pypto.DYNAMIC, D], pypto.DT_FP32)
 
 
@@ -94,6 +112,8 @@ STRAIGHT = [
     in_a_declared_tensor,
     rounded,
     inside_a_loop,
+    composed,
+    composed_of_halves,
 ]
 
 
@@ -221,6 +241,13 @@ def printing(x: Rows, y: Rows, out: Rows) -> None:
 
 
 @pypto.jit
+def down_columns(x: Rows, y: Rows, out: Rows) -> None:
+    pypto.set_vec_tile_shapes(2, 16)
+    for i in pypto.loop(0, 12, 2):
+        out[i : i + 2, :] = pypto.softmax(x[i : i + 2, :], 0)
+
+
+@pypto.jit
 def appending(x: Rows, y: Rows, out: Rows) -> None:
     for i in pypto.loop(12):
         _BEFORE.append(int(i))
@@ -343,6 +370,7 @@ def warning(x: Rows, y: Rows, out: Rows) -> None:
         reading_its_output,
         writing_twice,
         along_columns,
+        down_columns,
         enumerated,
         with_functions,
         with_a_tile_shape,
@@ -448,16 +476,16 @@ def test_a_kernel_that_fails_after_the_loop_writes_nothing(seen: _Seen) -> None:
 def test_the_work_of_python_does_not_grow_with_the_iterations(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from simulator import arithmetic
+    from pypto_cast.operations import elementwise_functions
 
     calls: list[int] = []
-    evaluate = arithmetic.evaluate
+    elementwise = elementwise_functions.elementwise
 
     def counted(*given: Any, **named: Any) -> Any:
         calls.append(1)
-        return evaluate(*given, **named)
+        return elementwise(*given, **named)
 
-    monkeypatch.setattr(arithmetic, "evaluate", counted)
+    monkeypatch.setattr(elementwise_functions, "elementwise", counted)
 
     @pypto.jit
     def rows(x: Rows, out: Rows) -> None:

@@ -32,6 +32,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(elementwise_plan, "_PLANS", {})
     monkeypatch.setattr(elementwise_plan, "_KNOWN", {})
+    monkeypatch.setattr(elementwise_plan, "_SETTLED", {})
     monkeypatch.setattr(elementwise_plan, "_planned", counted)
     return made
 
