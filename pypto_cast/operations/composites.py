@@ -50,6 +50,7 @@ from pypto_cast.operations.operation_rows import (
 from pypto_cast.operations.reduction_functions import amax, sum
 from pypto_cast.operations.scalar_operands import Constant, flag, real_number, whole_number
 from pypto_cast.operations.truth_and_bits import eq
+from pypto_cast.operations.untold_numbers import of_numbers
 from pypto_cast.options.releases import RELEASE_NAMES
 from pypto_cast.recording import recording
 from pypto_cast.tensors.operators import Precision
@@ -152,6 +153,10 @@ def round(input: Tensor, decimals: int = 0) -> Tensor:
         raise TypeError(f"round: decimals must be an int, not {decimals!r}")
     if not INT32.min <= decimals <= INT32.max:
         raise OverflowError(f"round: decimals is an INT32, not {decimals}")
+    return of_numbers("round", x.dtype, [decimals], partial(_rounded, x))
+
+
+def _rounded(x: Tensor, decimals: int) -> Tensor:
     is_integer = not isinstance(x.dtype.format, FloatFormat)
     is_copied = is_integer and decimals > 0 and not is_cast_inside("round", x.dtype)
     if decimals == 0 or is_copied:

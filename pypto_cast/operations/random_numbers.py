@@ -25,6 +25,7 @@ from pypto_cast.operations.lowering import check_memory_of, dtypes_of, of_releas
 from pypto_cast.operations.movement import interleaved, reshape
 from pypto_cast.operations.operation_rows import FLOATS, OperationRow, on_950
 from pypto_cast.operations.special_functions import cos, sin
+from pypto_cast.operations.untold_numbers import of_numbers
 from pypto_cast.options import context as options
 from pypto_cast.options.releases import Release
 from pypto_cast.recording import recording
@@ -215,13 +216,17 @@ def _uniform(name: str, asked: _Asked, count: int, dtype: DataType) -> Tensor:
     if not recording.executes():
         return Tensor._from_result((count,), dtype, valid=(count,))
     word, fraction, one = _FIELDS[dtype]
-    words = philox(asked.key, asked.upper, -(-count // _WORDS)).reshape(-1)[:count]
-    fmt = dtype.number_format
-    codes = (words & np.uint64(fraction) | np.uint64(one)).astype(word)
-    above = in_numpy(codes.view(fmt.dtype), fmt).astype(np.float32) - np.float32(1)
-    return Tensor._from_result(
-        (count,), dtype, data=Enclosure(values=above.astype(fmt.dtype)), valid=(count,)
-    )
+
+    def compute(key: int, upper: int) -> Tensor:
+        words = philox(key, upper, -(-count // _WORDS)).reshape(-1)[:count]
+        fmt = dtype.number_format
+        codes = (words & np.uint64(fraction) | np.uint64(one)).astype(word)
+        above = in_numpy(codes.view(fmt.dtype), fmt).astype(np.float32) - np.float32(1)
+        return Tensor._from_result(
+            (count,), dtype, data=Enclosure(values=above.astype(fmt.dtype)), valid=(count,)
+        )
+
+    return of_numbers("uniform", dtype, [asked.key, asked.upper], compute)
 
 
 def philox(key: int, upper: int, count: int) -> _Words:

@@ -55,7 +55,7 @@ _WIDENED: Final = frozenset(
     )
 )
 """Opcodes whose operands are padded to the widest of them (interface/operation/opcode.cpp)."""
-_APART: Final = frozenset(("scalar", "offset", "number", "file", "line"))
+_APART: Final = frozenset(("scalar", "other_scalar", "offset", "number", "file", "line"))
 _asked: Final[Callable[[Attributes], Hashable]] = operator.attrgetter(
     *(each.name for each in fields(Attributes) if each.name not in _APART)
 )
@@ -109,7 +109,7 @@ def _tells_extents(node: Node) -> bool:
 def _identity(node: Node, output: int) -> Hashable:
     """A node with six decimals of its number, the text that upstream compares (DumpAttr)."""
     asked = node.attributes
-    text = decimals(asked.scalar)
+    text = decimals(asked.scalar) if asked.other_scalar is None else ""  # it has none of two
     told = _asked(asked), asked.offset, asked.number, text
     return node.opcode, node.inputs, told, node.subgraph, output
 
@@ -411,7 +411,7 @@ def _walk(
             met[node.number] = node
             asked, asks = node.attributes, _asks_extents(graph, node)
             offset = () if node.opcode in COPIES else asked.offset
-            place, number = node.outputs.index(tensor), decimals(asked.scalar)
+            place, number = node.outputs.index(tensor), decimals(asked.scalar, node.opcode)
             text.append((node.opcode, _asked(asked), number, offset, place, asks))
             for each in node.inputs:
                 meet(each)

@@ -100,7 +100,6 @@ def tensor_graphs(
         replace(auto_cast(reader.graph(), reader.wide), name=run.name if len(readers) > 1 else "")
         for reader, run in zip(readers, recorded.runs, strict=True)
     ]
-    _check_two_numbers(graphs)
     fixed = {name for reader in readers for name in reader.whole}
     axes = {each for reader in readers for each in reader.open_axes}
     return KernelGraphs(
@@ -112,28 +111,6 @@ def tensor_graphs(
             *(each for reader in readers for each in reader.simplified),
         ),
     )
-
-
-def _check_two_numbers(graphs: Iterable[TileGraph]) -> None:
-    """Refuse operations of one opcode with two numbers that are other ones.
-
-    Upstream compares tasks by a text without these numbers ("unsupported type",
-    interface/operation/attr_holder.h): the wheel gives tasks that differ in nothing else one leaf.
-
-    Raises:
-        PlanError: names the second.
-    """
-    known: dict[str, tuple[float | None, float | None]] = {}
-    for node in (node for graph in graphs for node in graph.nodes):
-        row, asked = TILE_OPCODES.get(node.opcode), node.attributes
-        if row is not None and row.has_two_scalars:
-            pair = asked.scalar, asked.other_scalar
-            before = known.setdefault(node.opcode, pair)
-            if before != pair:
-                raise PlanError(
-                    f"{node.place} with {pair} beside one with {before} is not planned; "
-                    "upstream's compiler takes one for the other"
-                )
 
 
 def _check_family(calls: Iterable[Call]) -> None:

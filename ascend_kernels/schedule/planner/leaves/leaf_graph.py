@@ -19,15 +19,23 @@ from simulator.machine.tile_opcodes import TILE_OPCODES
 SPILL_CYCLES: Final = 511
 """Of a copy of a spill, whatever its size (schedule_ooo/spill_buffer.cpp:24)."""
 
+UNTOLD: Final = frozenset(("ROUND", "WHERE_SS"))
+"""Opcodes whose numbers are not in the text by which upstream compares leaves.
+
+That text has the attributes that interface/operation/opcode.cpp lists: of WHERE_SS a list of
+numbers, which attr_holder.h gives as "unsupported type"; of ROUND one that no operation has.
+"""
+
 Numbers = tuple[tuple[int, ...], ...]
 
 
-def decimals(number: float | None) -> str:
+def decimals(number: float | None, opcode: str = "") -> str:
     """The text by which upstream's compiler compares numbers (interface/operation/attr_holder.h).
 
-    Of two that differ below the sixth decimal it keeps the first.
+    Of two that differ below the sixth decimal it keeps the first; of any two of an opcode whose
+    number the text of a leaf does not have, too.
     """
-    return "" if number is None else format(number, "f")
+    return "" if number is None or opcode in UNTOLD else format(number, "f")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,8 +134,11 @@ class LeafGraph:
         Of numbers their text counts. Source: interface/function/function.cpp:1273, ComputeHash.
         """
         anew = self.renumbered()
-        operations = tuple(replace(each, file="", line=0, scalar=None) for each in anew.operations)
-        numbers = tuple(decimals(each.scalar) for each in anew.operations)
+        operations = tuple(
+            replace(each, file="", line=0, scalar=None, other_scalar=None)
+            for each in anew.operations
+        )
+        numbers = tuple(decimals(each.scalar, each.opcode) for each in anew.operations)
         return replace(anew, operations=operations), numbers
 
     def is_numbered_as(self, other: LeafGraph) -> bool:
