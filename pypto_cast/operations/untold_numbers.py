@@ -62,7 +62,6 @@ def of_numbers(
     return result
 
 
-@recording.replayable
 def _either(name: str, x: Tensor, y: Tensor) -> Tensor:
     """The values of a tensor, open to those of another of its shape and dtype."""
     dtype, fmt = x.dtype, runs_in(name, x.dtype)

@@ -5,7 +5,7 @@ operations on one tensor, one is kept (`common_operation_eliminate.cpp`), and of
 the first is run for all (`Function::ComputeHash`), across the loops of a kernel. So `x * 1e-7` and
 `z * 2e-7` may both multiply by 2e-7. The numbers between are what a device may multiply by.
 The text of `where` of two numbers has neither of them, and that by which tile programs are compared
-has no decimals of `round`: any two calls may give what the first of them does.
+has no decimals of `round`, and at head no key of `uniform`: of two calls one may serve for both.
 Sources: upstream pypto at tag r0.2.0 and at 883e7dfb0, framework/src/interface/operation/
 attr_holder.h, interface/function/function.cpp; confirmed by dumps of the wheel 0.2.0.
 """

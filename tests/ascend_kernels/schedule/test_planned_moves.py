@@ -16,6 +16,7 @@ from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError
 from ascend_kernels.schedule.schedule import Schedule
 from ascend_kernels.schedule.views.schedule_differences import differences
 from pypto_cast.kernel.jit import Kernel
+from pypto_cast.testing.possible import assert_possible
 from simulator.machine.memory import SimulatorFault
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -159,6 +160,37 @@ def test_two_numbers_are_in_a_plan_and_not_in_a_dump(tmp_path: Path) -> None:
     other = replace(planned, leaves=changed)
     assert differences(planned, other) == ("operations", "order")
     assert pypto.Schedule.from_json(other.to_json()) == other
+
+
+def test_pairs_of_numbers_share_an_operation_and_a_leaf_as_in_the_dump(tmp_path: Path) -> None:
+    """The order of the wheel's operations is that of the plan, so that the pair kept is known."""
+    dumped = pypto.read_schedule(unpacked("select_pairs", tmp_path))
+    of = kernel_of("select_pairs")
+    with pypto.options(release="0.2.0", satmode="upstream"):
+        planned = of.schedule(*arrays_of(dumped))
+        bounds = of.certainty(*arrays_of(dumped))
+
+    assert differences(planned, dumped) == ()
+    for schedule in (planned, dumped):
+        (leaf,) = schedule.leaves
+        assert [each.opcode for each in leaf.operations].count("WHERE_SS") == 1
+    arrays = a, b, x, y = arrays_of(dumped)
+    planned.run(*arrays)
+    (kept,) = (each for each in planned.leaves[0].operations if each.opcode == "WHERE_SS")
+    for given, found in ((a, x), (b, y)):
+        chosen = np.where(given > 0, np.float32(kept.scalar), np.float32(kept.other_scalar))
+        np.testing.assert_array_equal(found, chosen * given + chosen)
+    assert_possible({"x": x, "y": y}, bounds)
+
+
+def test_a_leaf_of_two_roundings_has_the_decimals_of_one(tmp_path: Path) -> None:
+    dumped = pypto.read_schedule(unpacked("shared_rounds", tmp_path))
+    with pypto.options(release="0.2.0", satmode="upstream"):
+        planned = kernel_of("shared_rounds").schedule(*arrays_of(dumped))
+    assert differences(planned, dumped) == ()
+    for schedule in (planned, dumped):
+        (leaf,) = schedule.leaves
+        assert [each.scalar for each in leaf.operations if each.opcode == "ROUND"] == [1000.0]
 
 
 def test_blocks_of_a_column_are_read_once_they_are_written(tmp_path: Path) -> None:

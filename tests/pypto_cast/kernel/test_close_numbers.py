@@ -1,12 +1,15 @@
 """Numbers of the same six decimals, which upstream's compiler takes for one.
 
 Dumps of the wheel 0.2.0: of `y[:] = x * 1e-7; u[:] = z * 2e-7` all tasks run one leaf, by 2e-7, in
-one loop or in two; of `sin` all parts of half of pi below 1e-6 are the first of them.
+one loop or in two; of `sin` all parts of half of pi below 1e-6 are the first of them. Of two pairs
+of numbers of `where`, and of two roundings to other decimals, the tasks run one leaf.
 """
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,6 +24,7 @@ from pypto_cast.recording.close_numbers import CloseNumbers
 from pypto_cast.recording.recording import Recording
 
 Array = np.ndarray[Any, Any]
+Choice = Callable[[pypto.Tensor, int], pypto.Tensor]
 SHAPE = (16, 64)
 Matrix = pypto.Tensor[[*SHAPE], pypto.DT_FP32]
 X = np.random.default_rng(5).uniform(-30, 30, SHAPE).astype(np.float32)
@@ -57,7 +61,22 @@ def in_two_loops(x: Matrix, z: Matrix, y: Matrix, u: Matrix) -> None:
         pypto.assemble(pypto.mul(pypto.view(z, [8, 64], [i * 8, 0]), 2e-7), [i * 8, 0], u)
 
 
-KERNELS = (sine, small_factors, small_thresholds, in_two_loops)
+@pypto.frontend.jit
+def two_pairs(x: Matrix, z: Matrix, y: Matrix, u: Matrix) -> None:
+    pypto.set_vec_tile_shapes(*SHAPE)
+    y[:] = pypto.where(x > 0.0, 1.5, 2.5)
+    u[:] = pypto.where(z > 0.0, 3.5, 4.5)
+
+
+@pypto.frontend.jit
+def two_decimals(x: Matrix, z: Matrix, y: Matrix, u: Matrix) -> None:
+    pypto.set_vec_tile_shapes(*SHAPE)
+    y[:] = pypto.round(x)
+    u[:] = pypto.round(z, 2)
+
+
+UNTOLD = (two_pairs, two_decimals)
+KERNELS = (sine, small_factors, small_thresholds, in_two_loops, *UNTOLD)
 
 
 def outputs() -> tuple[Array, Array]:
@@ -88,6 +107,94 @@ def test_tasks_of_close_numbers_share_a_leaf(kernel: pypto.Kernel) -> None:
     assert len(factors) == 1
     found = kernel.certainty(X, Z, *outputs())
     assert found.undecided == found.size - sum((x == 0).sum() for x in (X, Z))
+
+
+@pytest.mark.parametrize("release", RELEASE_NAMES)
+@pytest.mark.parametrize("kernel", UNTOLD, ids=lambda each: each.signature.kernel)
+def test_numbers_that_no_text_has_are_open(kernel: pypto.Kernel, release: str) -> None:
+    """Each output may have been made with the numbers of the other one, and with no others."""
+    given = pypto.tensor([*SHAPE], pypto.DT_FP32)
+    with pypto.options(release=release, trust="ieee"):
+        assert len(kernel.schedule(given, given, given, given).leaves) == 1
+        found = kernel.certainty(X, Z, *outputs())
+    for place, (name, of) in enumerate((("y", X), ("u", Z))):
+        if kernel is two_pairs:
+            both = [np.where(of > 0, *pair) for pair in ((1.5, 2.5), (3.5, 4.5))]
+        else:
+            both = [np.rint(of * power) / power for power in (np.float32(1), np.float32(100))]
+        low, high = np.minimum(*both), np.maximum(*both)
+        assert_array_equal(found.low[name], low)
+        assert_array_equal(found.high[name], high)
+        assert_array_equal(found.values[name], both[place])
+        assert not found.certain[name][low != high].any()
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        lambda of, n: pypto.where(of > 0.0, 1.5, math.nan),
+        lambda of, n: pypto.where(of > 0.0, of, 1.5 + n),
+        lambda of, n: pypto.where(of > 0.0, 1.5 + n, of),
+        lambda of, n: pypto.round(of, 0),
+    ],
+)
+def test_equal_numbers_and_numbers_that_a_text_has_are_certain(chosen: Choice) -> None:
+    @pypto.frontend.jit
+    def certain(x: Matrix, z: Matrix, y: Matrix, u: Matrix) -> None:
+        pypto.set_vec_tile_shapes(*SHAPE)
+        y[:] = chosen(x, 0)
+        u[:] = chosen(z, 1)
+
+    assert not certain.certainty(X, Z, *outputs()).undecided
+
+
+def test_zeros_of_either_sign_and_nan_are_pairs_of_their_own() -> None:
+    @pypto.frontend.jit
+    def signs(x: Matrix, z: Matrix, y: Matrix, u: Matrix) -> None:
+        pypto.set_vec_tile_shapes(*SHAPE)
+        y[:] = pypto.where(x > 0.0, 0.0, 1.0)
+        u[:] = pypto.where(z > 0.0, -0.0, math.nan)
+
+    found = signs.certainty(X, Z, *outputs())
+    assert found.undecided == found.size
+    assert (np.signbit(found.low["y"]) == (X > 0)).all()
+    assert not np.signbit(found.high["u"][Z > 0]).any()
+
+
+def test_random_numbers_of_two_keys_are_open_between_both() -> None:
+    """By the sources of the newest revision: the wheel has no `uniform`."""
+
+    def drawn(keys: tuple[int, int]) -> tuple[Array, Array, int]:
+        @pypto.frontend.jit
+        def random(y: Matrix, u: Matrix) -> None:
+            pypto.set_vec_tile_shapes(*SHAPE)
+            y[:] = pypto.uniform([*SHAPE], [keys[0]], [0, 1], [1], pypto.DT_FP32)
+            u[:] = pypto.uniform([*SHAPE], [keys[1]], [0, 1], [1], pypto.DT_FP32)
+
+        with pypto.options(chip="Ascend950PR_9599"):
+            found = random.certainty(*outputs())
+        return found.values["y"], found.values["u"], found.undecided
+
+    one, _, certain = drawn((7, 7))
+    other, _, _ = drawn((2**63 + 9, 2**63 + 9))
+    assert not certain
+    first, second, undecided = drawn((7, 2**63 + 9))
+    assert_array_equal(first, one)
+    assert_array_equal(second, other)
+    assert undecided == 2 * (one != other).sum()
+
+
+def test_numbers_inside_one_tile_operation_are_no_others() -> None:
+    numbers = CloseNumbers()
+    assert numbers.untold("where", "FP32", (1.5, -2)) == ()
+    assert numbers.untold("where", "FP32", (0.0, 3)) == ((1.5, -2),)
+    assert numbers.came_later()
+    with numbers.inside():
+        assert numbers.untold("where", "FP32", (7.0, 3)) == ()
+    assert numbers.untold("where", "FP16", (0.0, 3)) == ()
+    again = numbers.for_next_run()
+    assert again.untold("where", "FP32", (1.5, -2)) == ((0.0, 3),)
+    assert not again.came_later()
 
 
 def test_numbers_apart_in_six_decimals_are_certain() -> None:

@@ -32,7 +32,7 @@ from pypto_cast.upstream.wheel_compile import compile_kernel
 DUMPS: Final = Path(__file__).parents[2] / "ascend_kernels" / "schedule" / "dumps"
 NOT_WHOLE: Final = (
     *("computed_offset", "loop_barrier", "loop_over", "packed", "read_back"),
-    *("select_numbers", "timeline"),
+    *("select_numbers", "select_pairs", "timeline"),
 )
 """For tests of their own: not executed, written twice, with a fault or an option not planned, or
 with the timelines of its run."""
