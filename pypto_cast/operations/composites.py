@@ -50,7 +50,6 @@ from pypto_cast.operations.operation_rows import (
 from pypto_cast.operations.reduction_functions import amax, sum
 from pypto_cast.operations.scalar_operands import Constant, flag, real_number, whole_number
 from pypto_cast.operations.truth_and_bits import eq
-from pypto_cast.operations.untold_numbers import of_numbers
 from pypto_cast.options.releases import RELEASE_NAMES
 from pypto_cast.recording import recording
 from pypto_cast.tensors.operators import Precision
@@ -153,6 +152,8 @@ def round(input: Tensor, decimals: int = 0) -> Tensor:
         raise TypeError(f"round: decimals must be an int, not {decimals!r}")
     if not INT32.min <= decimals <= INT32.max:
         raise OverflowError(f"round: decimals is an INT32, not {decimals}")
+    from pypto_cast.operations.untold_numbers import of_numbers  # loaded when first used
+
     return of_numbers("round", x.dtype, [decimals], partial(_rounded, x))
 
 

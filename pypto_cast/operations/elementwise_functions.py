@@ -50,7 +50,6 @@ from pypto_cast.operations.operation_rows import (
     everywhere,
 )
 from pypto_cast.operations.scalar_operands import Constant, converted, integer, is_element, number
-from pypto_cast.operations.untold_numbers import choice
 from pypto_cast.options.context import current
 from pypto_cast.options.releases import RELEASE_NAMES
 from pypto_cast.recording import recording
@@ -576,4 +575,8 @@ def where(
     constants = [x if isinstance(x, Tensor) else converted("where", x, known[0]) for x in branches]
     if known[0] not in dtypes_of("where"):
         raise TypeError(f"where takes no branches of {known[0]}")
+    if any(isinstance(x, Tensor) for x in constants):
+        return elementwise("where", condition, *constants, dtype=known[0])
+    from pypto_cast.operations.untold_numbers import choice  # loaded when first used
+
     return choice(condition, constants, known[0])

@@ -25,7 +25,6 @@ from pypto_cast.operations.lowering import check_memory_of, dtypes_of, of_releas
 from pypto_cast.operations.movement import interleaved, reshape
 from pypto_cast.operations.operation_rows import FLOATS, OperationRow, on_950
 from pypto_cast.operations.special_functions import cos, sin
-from pypto_cast.operations.untold_numbers import of_numbers
 from pypto_cast.options import context as options
 from pypto_cast.options.releases import Release
 from pypto_cast.recording import recording
@@ -225,6 +224,8 @@ def _uniform(name: str, asked: _Asked, count: int, dtype: DataType) -> Tensor:
         return Tensor._from_result(
             (count,), dtype, data=Enclosure(values=above.astype(fmt.dtype)), valid=(count,)
         )
+
+    from pypto_cast.operations.untold_numbers import of_numbers  # loaded when first used
 
     return of_numbers("uniform", dtype, [asked.key, asked.upper], compute)
 
