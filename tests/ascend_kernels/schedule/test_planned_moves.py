@@ -180,3 +180,23 @@ def test_blocks_of_a_column_are_read_once_they_are_written(tmp_path: Path) -> No
     short = min(schedule.leaves, key=lambda each: each.peak_ub_bytes)
     with pytest.raises(SimulatorFault, match=re.escape(short.name) + ".*BRCB.*never written"):
         longer(short.name).run(*arrays_of(schedule))
+
+
+def test_a_reshape_in_gm_is_refused_where_its_task_reads_parts_of_it() -> None:
+    def parts(x: pypto.Tensor, y: pypto.Tensor) -> None:
+        pypto.set_vec_tile_shapes(64)
+        y[:] = pypto.view(pypto.pack(x), [5376], [0])
+
+    with pytest.raises(PlanError, match=r"^RESHAPE at .*: a reshape in GM .*or read in parts"):
+        kernel(parts, ([7, 8, 24], pypto.DT_FP32), ([5376], pypto.DT_UINT8))
+
+
+def test_a_reshape_of_tiles_in_gm_is_refused_where_parts_of_it_are_read() -> None:
+    def beside(x: pypto.Tensor, y: pypto.Tensor) -> None:
+        pypto.set_vec_tile_shapes(8, 32)
+        both = pypto.concat([x, x], 1)
+        pypto.set_vec_tile_shapes(32)
+        y[:] = pypto.pack(both)
+
+    with pytest.raises(PlanError, match=r"^RESHAPE at .*: a reshape of tiles that are put"):
+        kernel(beside, ([7, 100], pypto.DT_INT32), ([5600], pypto.DT_UINT8))
