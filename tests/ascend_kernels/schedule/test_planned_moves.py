@@ -200,3 +200,42 @@ def test_a_reshape_of_tiles_in_gm_is_refused_where_parts_of_it_are_read() -> Non
 
     with pytest.raises(PlanError, match=r"^RESHAPE at .*: a reshape of tiles that are put"):
         kernel(beside, ([7, 100], pypto.DT_INT32), ([5600], pypto.DT_UINT8))
+
+
+def test_a_result_over_the_blocks_of_a_column_is_refused() -> None:
+    @pypto.frontend.jit
+    def shared(
+        x: pypto.Tensor([4, 16], pypto.DT_FP32),
+        m: pypto.Tensor([4, 1], pypto.DT_FP32),
+        y: pypto.Tensor([4, 16], pypto.DT_FP32),
+        copies: bool,
+    ) -> None:
+        pypto.set_vec_tile_shapes(8, 16)
+        rows = pypto.abs(x)
+        y[:] = pypto.expand_exp_dif(rows * 1.0 if copies else rows, m) + rows
+
+    x, m = codes(([4, 16], pypto.DT_FP32)), codes(([4, 1], pypto.DT_FP32))
+    shared.schedule(x, m, x.copy(), True).run(x, m, x.copy())
+    with pytest.raises(PlanError, match=r"^EXPANDEXPDIF \(.*\): upstream writes its result over"):
+        shared.schedule(x, m, x.copy(), False)
+
+
+def test_a_column_of_wider_rows_is_not_packed() -> None:
+    """The wheel's dump of this kernel has EXPAND too, for a column in GM is one element wide."""
+
+    def part(x: pypto.Tensor, y: pypto.Tensor) -> None:
+        pypto.set_vec_tile_shapes(8, 16)
+        y[:] = pypto.expand_exp_dif(pypto.abs(x), pypto.view(x, [4, 1], [0, 0]))
+
+    given: Given = ([4, 16], pypto.DT_FP32)
+    moving, planned = kernel(part, given, given)
+
+    opcodes = {each.opcode for leaf in planned.leaves for each in leaf.operations}
+    assert opcodes >= {"EXPAND", "EXPANDEXPDIF"}
+    assert "BRCB" not in opcodes
+    given_codes, found = codes(given) / 64, np.zeros(given[0], np.float32)
+    expected = found.copy()
+    with pypto.options(release="head", satmode="upstream"):
+        moving(given_codes, expected)
+    planned.run(given_codes, found)
+    np.testing.assert_array_equal(found.view(np.uint32), expected.view(np.uint32))

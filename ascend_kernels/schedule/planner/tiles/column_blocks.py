@@ -3,8 +3,8 @@
 Where a kernel has such an operation upstream packs its columns, which it calls combined axes
 (r0.2.0, framework/src/passes/tile_graph_pass/graph_constraint/axis_combine.cpp; the option is set
 by vector/expand_exp_dif.cpp:61). Only a column that is copied in and read so alone is planned.
-Beside a tile that is put together, cut along its rows or reduced across them it is not packed but
-fills rows (axis_combine_marker.cpp).
+A part of wider rows, and one beside a tile that is put together, cut along its rows or reduced
+across them, is not packed but fills rows (axis_combine_marker.cpp).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from ascend_kernels.schedule.parts import COPIES
+from ascend_kernels.schedule.parts import OUTWARD
 from ascend_kernels.schedule.planner.tiles.tile_graph import (
     BLOCK_BYTES,
     Attributes,
@@ -119,11 +119,12 @@ def _takes_blocks(node: Node) -> bool:
 def _kept_apart(graph: TileGraph) -> frozenset[int]:
     """Tensors whose last axis is not combined with the one before, nor is what they meet."""
     found: set[int] = set()
-    ordered = [x for x in in_order(graph.nodes) if x.opcode not in COPIES and x.outputs]
+    ordered = [x for x in in_order(graph.nodes) if x.opcode not in OUTWARD and x.outputs]
     for node in ordered:
         source, result = (graph.tensors[x[0]] for x in (node.inputs or node.outputs, node.outputs))
         work = TILE_OPCODES[node.opcode].work if node.opcode in TILE_OPCODES else None
-        is_cut = node.opcode == "VIEW" and source.shape[-1] != result.shape[-1]
+        is_column = node.opcode == "COPY_IN" and result.shape[-1] == 1
+        is_cut = (is_column or node.opcode == "VIEW") and source.shape[-1] != result.shape[-1]
         if is_cut or node.opcode == "ASSEMBLE":
             found.add(node.outputs[0])
         if work in REDUCTIONS and node.attributes.axis % len(source.shape) == len(source.shape) - 2:
