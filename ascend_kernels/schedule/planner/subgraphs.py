@@ -42,7 +42,7 @@ from ascend_kernels.schedule.planner.tiles.tile_graph import (
     producers,
     restored,
 )
-from ascend_kernels.schedule.planner.tiles.tile_views import alive
+from ascend_kernels.schedule.planner.tiles.tile_views import alive, takes_part
 from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
 from tiling.grid import Shape
 from tiling.ub import round_up
@@ -264,10 +264,11 @@ def split(graph: TileGraph, name: str, *, is_open: bool = False) -> TiledKernel:
         if len(in_gm) == len(ordered):
             tasks.append((None, ()))
             continue
-        if len(in_gm) > 1 or (in_gm and any(_is_numbered(graph, each) for each in ordered)):
+        is_given = any(_is_numbered(graph, x) or takes_part(graph, x, in_gm) for x in ordered)
+        if len(in_gm) > 1 or (in_gm and is_given):
             raise PlanError(
-                f"{in_gm[0].place}: a reshape in GM inside a task, beside another or beside "
-                "numbers that the task says, is not planned"
+                f"{in_gm[0].place}: a reshape in GM inside a task, beside another, beside numbers "
+                "that the task says or read in parts there, is not planned"
             )
         leaf = leaves.setdefault(identity, len(made))
         asking = [each for each in walked if _has_access(graph, each)]

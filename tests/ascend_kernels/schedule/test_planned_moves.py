@@ -212,3 +212,62 @@ def test_blocks_of_a_column_are_read_once_they_are_written(tmp_path: Path) -> No
     short = min(schedule.leaves, key=lambda each: each.peak_ub_bytes)
     with pytest.raises(SimulatorFault, match=re.escape(short.name) + ".*BRCB.*never written"):
         longer(short.name).run(*arrays_of(schedule))
+
+
+def test_a_reshape_in_gm_is_refused_where_its_task_reads_parts_of_it() -> None:
+    def parts(x: pypto.Tensor, y: pypto.Tensor) -> None:
+        pypto.set_vec_tile_shapes(64)
+        y[:] = pypto.view(pypto.pack(x), [5376], [0])
+
+    with pytest.raises(PlanError, match=r"^RESHAPE at .*: a reshape in GM .*or read in parts"):
+        kernel(parts, ([7, 8, 24], pypto.DT_FP32), ([5376], pypto.DT_UINT8))
+
+
+def test_a_reshape_of_tiles_in_gm_is_refused_where_parts_of_it_are_read() -> None:
+    def beside(x: pypto.Tensor, y: pypto.Tensor) -> None:
+        pypto.set_vec_tile_shapes(8, 32)
+        both = pypto.concat([x, x], 1)
+        pypto.set_vec_tile_shapes(32)
+        y[:] = pypto.pack(both)
+
+    with pytest.raises(PlanError, match=r"^RESHAPE at .*: a reshape of tiles that are put"):
+        kernel(beside, ([7, 100], pypto.DT_INT32), ([5600], pypto.DT_UINT8))
+
+
+def test_a_result_over_the_blocks_of_a_column_is_refused() -> None:
+    @pypto.frontend.jit
+    def shared(
+        x: pypto.Tensor([4, 16], pypto.DT_FP32),
+        m: pypto.Tensor([4, 1], pypto.DT_FP32),
+        y: pypto.Tensor([4, 16], pypto.DT_FP32),
+        copies: bool,
+    ) -> None:
+        pypto.set_vec_tile_shapes(8, 16)
+        rows = pypto.abs(x)
+        y[:] = pypto.expand_exp_dif(rows * 1.0 if copies else rows, m) + rows
+
+    x, m = codes(([4, 16], pypto.DT_FP32)), codes(([4, 1], pypto.DT_FP32))
+    shared.schedule(x, m, x.copy(), True).run(x, m, x.copy())
+    with pytest.raises(PlanError, match=r"^EXPANDEXPDIF \(.*\): upstream writes its result over"):
+        shared.schedule(x, m, x.copy(), False)
+
+
+def test_a_column_of_wider_rows_is_not_packed() -> None:
+    """The wheel's dump of this kernel has EXPAND too, for a column in GM is one element wide."""
+
+    def part(x: pypto.Tensor, y: pypto.Tensor) -> None:
+        pypto.set_vec_tile_shapes(8, 16)
+        y[:] = pypto.expand_exp_dif(pypto.abs(x), pypto.view(x, [4, 1], [0, 0]))
+
+    given: Given = ([4, 16], pypto.DT_FP32)
+    moving, planned = kernel(part, given, given)
+
+    opcodes = {each.opcode for leaf in planned.leaves for each in leaf.operations}
+    assert opcodes >= {"EXPAND", "EXPANDEXPDIF"}
+    assert "BRCB" not in opcodes
+    given_codes, found = codes(given) / 64, np.zeros(given[0], np.float32)
+    expected = found.copy()
+    with pypto.options(release="head", satmode="upstream"):
+        moving(given_codes, expected)
+    planned.run(given_codes, found)
+    np.testing.assert_array_equal(found.view(np.uint32), expected.view(np.uint32))

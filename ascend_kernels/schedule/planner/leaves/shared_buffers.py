@@ -75,6 +75,7 @@ def with_shared_buffers(graph: LeafGraph) -> LeafGraph:
                     or (len(readers.get(each.buffer, ())) > 1 and operation.opcode != _OVER_FIRST)
                 ):
                     continue
+                _check_blocks(operation, each)
                 merged[own] = each.buffer
                 if len(readers.get(own, ())) > len(readers.get(each.buffer, ())):
                     readers[each.buffer] = readers[own]
@@ -221,6 +222,16 @@ def _check_spoiled(
         raise PlanError(
             f"{operation.opcode}{operation.at}: upstream {does} where they lie, and another "
             f"operation reads them; give it a copy, as {_copy_of(changed.format)}"
+        )
+
+
+def _check_blocks(operation: TileOperation, given: TileOperand) -> None:
+    """Refuse a result over blocks of a column, of which each row after the first is still read."""
+    is_wider = given.valid_shape[-1:] != operation.outputs[0].valid_shape[-1:]
+    if TILE_OPCODES[operation.opcode].takes_blocks and is_wider:
+        raise PlanError(
+            f"{operation.opcode}{operation.at}: upstream writes its result over its column, which "
+            f"it still reads; give it a copy of its rows, as {_copy_of(operation.inputs[0].format)}"
         )
 
 

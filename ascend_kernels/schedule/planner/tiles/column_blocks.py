@@ -3,6 +3,8 @@
 Where a kernel has such an operation upstream packs its columns, which it calls combined axes
 (r0.2.0, framework/src/passes/tile_graph_pass/graph_constraint/axis_combine.cpp; the option is set
 by vector/expand_exp_dif.cpp:61). Only a column that is copied in and read so alone is planned.
+A part of wider rows, and one beside a tile that is put together, cut along its rows or reduced
+across them, is not packed but fills rows (axis_combine_marker.cpp).
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from ascend_kernels.schedule.parts import OUTWARD
 from ascend_kernels.schedule.planner.tiles.tile_graph import (
     BLOCK_BYTES,
     Attributes,
@@ -23,10 +26,15 @@ from ascend_kernels.schedule.planner.tiles.tile_graph import (
     place_of,
     producers,
 )
-from simulator.machine.tile_opcodes import TILE_OPCODES
+from simulator.machine.tile_opcodes import REDUCTIONS, TILE_OPCODES, TileWork
 
 BLOCKS_OF_COLUMN: Final = "BRCB"
 """The opcode that fills a block with each element of a column."""
+
+_ALIKE: Final = frozenset(
+    (TileWork.ELEMENTS, TileWork.PAIR, TileWork.COMPARE, TileWork.PAD, TileWork.EXPAND)
+)
+"""Works of which upstream combines the axes of all operands or of none."""
 
 
 def packing_operation(graphs: Sequence[TileGraph]) -> str:
@@ -48,7 +56,7 @@ def repeat_columns(graph: TileGraph, packing: str) -> TileGraph:
     if not packing:
         return graph
     takers = [each for each in graph.nodes if _takes_blocks(each)]
-    users, made = consumers(graph.nodes), producers(graph.nodes)
+    users, made, apart = consumers(graph.nodes), producers(graph.nodes), _kept_apart(graph)
     tensors, nodes = list(graph.tensors), {each.number: each for each in graph.nodes}
     for node in graph.nodes:
         for each in node.outputs[:1]:
@@ -73,15 +81,18 @@ def repeat_columns(graph: TileGraph, packing: str) -> TileGraph:
                     f"{node.place}: a column of an extent known only when the kernel runs is not "
                     "planned"
                 )
-            elems = BLOCK_BYTES // held.format.dtype.itemsize
+            is_apart = each in apart
+            elems = width if is_apart else BLOCK_BYTES // held.format.dtype.itemsize
             shape = (*held.shape[:-1], elems)
             tensors.append(
                 replace(held, shape=shape, raw=graph.first_raw + len(raw_tiles), raw_shape=())
             )
             raw_tiles.append(held.tile)
-            asked = Attributes(file=node.attributes.file, line=node.attributes.line)
+            place = node.attributes
+            axis = len(shape) - 1 if is_apart else -1
+            asked = Attributes(axis=axis, file=place.file, line=place.line)
             nodes[number] = Node(
-                opcode=BLOCKS_OF_COLUMN,
+                opcode="EXPAND" if is_apart else BLOCKS_OF_COLUMN,
                 number=number,
                 inputs=(each,),
                 outputs=(len(tensors) - 1,),
@@ -103,3 +114,31 @@ def repeat_columns(graph: TileGraph, packing: str) -> TileGraph:
 def _takes_blocks(node: Node) -> bool:
     row = TILE_OPCODES.get(node.opcode)
     return row is not None and row.takes_blocks
+
+
+def _kept_apart(graph: TileGraph) -> frozenset[int]:
+    """Tensors whose last axis is not combined with the one before, nor is what they meet."""
+    found: set[int] = set()
+    ordered = [x for x in in_order(graph.nodes) if x.opcode not in OUTWARD and x.outputs]
+    for node in ordered:
+        source, result = (graph.tensors[x[0]] for x in (node.inputs or node.outputs, node.outputs))
+        work = TILE_OPCODES[node.opcode].work if node.opcode in TILE_OPCODES else None
+        is_column = node.opcode == "COPY_IN" and result.shape[-1] == 1
+        is_cut = (is_column or node.opcode == "VIEW") and source.shape[-1] != result.shape[-1]
+        if is_cut or node.opcode == "ASSEMBLE":
+            found.add(node.outputs[0])
+        if work in REDUCTIONS and node.attributes.axis % len(source.shape) == len(source.shape) - 2:
+            found.update((node.inputs[0], node.outputs[0]))
+    for node in reversed(ordered):
+        source, result = (graph.tensors[x[0]] for x in (node.inputs or node.outputs, node.outputs))
+        if node.opcode in ("VIEW", "ASSEMBLE") and source.shape[-1] != result.shape[-1]:
+            continue
+        if _meets_alike(node) and found.intersection((*node.inputs, node.outputs[0])):
+            found.update(node.inputs)
+    return frozenset(found)
+
+
+def _meets_alike(node: Node) -> bool:
+    """True for an operation of which no operand is combined unless the others are."""
+    row = TILE_OPCODES.get(node.opcode)
+    return node.opcode in ("VIEW", "ASSEMBLE") or (row is not None and row.work in _ALIKE)

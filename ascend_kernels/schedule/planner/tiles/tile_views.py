@@ -365,6 +365,15 @@ def place_moves(graph: TileGraph) -> TileGraph:
     return replace(graph, nodes=tuple(kept))
 
 
+def takes_part(graph: TileGraph, reader: Node, reshapes: Sequence[Node]) -> bool:
+    """Whether it reads a part of the result of a reshape."""
+    given = [
+        graph.tensors[x].shape for each in reshapes for x in each.outputs if x in reader.inputs
+    ]
+    taken = math.prod(graph.tensors[reader.outputs[0]].shape)
+    return any(math.prod(each) != taken for each in given)
+
+
 def settle_reshapes(graph: TileGraph) -> TileGraph:
     """Have reshapes between tensors of GM: nothing moves, both lie in the same memory.
 
@@ -391,6 +400,11 @@ def settle_reshapes(graph: TileGraph) -> TileGraph:
         if first.opcode == "ASSEMBLE" and readers and readers[0].opcode == "VIEW":
             if size_bytes > _MOST_JOINED_BYTES:
                 raise PlanError(f"{node.place}: a reshape of {size_bytes} B is not planned")
+            if tensors[source].memory is not Memory.UB:
+                raise PlanError(
+                    f"{node.place}: a reshape of tiles that are put together in GM, and read in "
+                    "parts, is not planned"
+                )
             continue
         if first.opcode == "VIEW" and tensors[source].shape == tensors[first.inputs[0]].shape:
             source = first.inputs[0]
