@@ -15,6 +15,8 @@ from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.options.releases import ReleaseName
 from simulator.machine.memory import SimulatorFault
+from simulator.numbers.formats import INT8
+from simulator.numbers.rounding import RoundMode
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 Body = Callable[[Any, Any, Any], Any]
@@ -108,6 +110,10 @@ def test_int8_is_clamped() -> None:
     given[0][:], given[1][:] = 100, 30
     with pypto.options(release="0.2.0", satmode="upstream", fidelity="instructions"):
         kernel(*given)
+        schedule = kernel.schedule(*given)
+    operations = [each for leaf in schedule.leaves for each in leaf.operations]
+    back = {x.mode for x in operations if x.opcode == "CAST" and x.outputs[0].format is INT8}
+    assert back == {RoundMode.TRUNC}  # CAST_TRUNC of r0.2.0, vector/indexing.cpp:96
     assert_array_equal(given[-1][3], np.int8(127))
     assert_array_equal(given[-1][4], np.int8(100))
 

@@ -140,6 +140,21 @@ def plan_of(kernel: Kernel, *results: tuple[Shape, type]) -> tuple[Schedule, lis
         return kernel.schedule(*arrays), arrays
 
 
+@pytest.mark.parametrize(("count", "pairs"), [(5, 8), (12, 16)])
+def test_a_multiple_of_8_pairs_is_merged(count: int, pairs: int) -> None:
+    """Source: pypto r0.2.0, framework/src/interface/operation/vector/sort.cpp:614."""
+
+    @pypto.frontend.jit
+    def first(x: Rows, places: pypto.Tensor([ROWS, count], pypto.DT_INT32)) -> None:
+        pypto.set_vec_tile_shapes(8, 64)
+        places[:] = pypto.topk(x, count, -1)[1]
+
+    schedule, _ = plan_of(first, ((ROWS, count), np.int32))
+    operations = [each for leaf in schedule.leaves for each in leaf.operations]
+    merged = {x.outputs[0].shape[-1] for x in operations if x.opcode == "MRGSORT"}
+    assert merged == {2 * pairs}
+
+
 def test_the_scalar_unit_waits_for_what_a_sort_reads() -> None:
     schedule, arrays = plan_of(paired, *CASES["sort32"][1])
     (leaf, *_) = schedule.leaves
