@@ -155,6 +155,24 @@ def test_a_multiple_of_8_pairs_is_merged(count: int, pairs: int) -> None:
     assert merged == {2 * pairs}
 
 
+@pytest.mark.parametrize("rows", [95, 96])
+def test_rows_are_cut_where_upstream_counts_all_of_ub(rows: int) -> None:
+    """96 rows of 64 are 196,608 B as upstream counts (r0.2.0, vector/sort.cpp:507)."""
+
+    @pypto.frontend.jit
+    def rising(x: pypto.Tensor([rows, 64], pypto.DT_FP32), y: Indices) -> None:
+        pypto.set_vec_tile_shapes(rows, 64)
+        y[:] = pypto.argsort(x, -1)[0:ROWS, :]
+
+    x, y = np.zeros((rows, 64), np.float32), np.zeros((ROWS, 64), np.int32)
+    with pypto.options(release="0.2.0", satmode="upstream"):
+        if rows == 95:
+            assert rising.schedule(x, y).leaves
+            return
+        with pytest.raises(PlanError, match=r"SORT at .*: rows of 64 elements that upstream cuts"):
+            rising.schedule(x, y)
+
+
 def test_the_scalar_unit_waits_for_what_a_sort_reads() -> None:
     schedule, arrays = plan_of(paired, *CASES["sort32"][1])
     (leaf, *_) = schedule.leaves
