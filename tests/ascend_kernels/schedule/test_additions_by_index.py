@@ -112,7 +112,7 @@ def test_the_scratch_is_a_block_or_a_line_of_bf16(fmt: str, row: int) -> None:
         schedule = kernel.schedule(*data(fmt, "int64", 0))
     operations = [each for leaf in schedule.leaves for each in leaf.operations]
     scratch = {x.outputs[1] for x in operations if x.opcode == "INDEX_ADD"}
-    assert {(each.format, each.shape[-1]) for each in scratch} == {(BF16, row)}
+    assert {(each.format, each.shape) for each in scratch} == {(BF16, (1, row))}
 
 
 def test_int8_is_clamped() -> None:
