@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from simulator.arithmetic import OPERATIONS
-from simulator.arithmetic.indexed.gather_scatter import is_factor
 from simulator.machine.core import Registers
 from simulator.machine.isa import Pipe
 from simulator.machine.memory import (
@@ -29,8 +28,8 @@ from simulator.machine.memory import (
     UbRange,
     VectorMemory,
 )
-from simulator.machine.tile_opcodes import REDUCTIONS, UNBOUND, TileOpcode, TileWork
-from simulator.machine.tile_steps import ASCENDING, TileBox, TileStep, step_results
+from simulator.machine.tile_opcodes import OVER_FIRST, REDUCTIONS, UNBOUND, TileOpcode, TileWork
+from simulator.machine.tile_steps import TileBox, TileStep, changed_input, step_results
 from tiling.chips import Chip
 from tiling.grid import Shape
 from tiling.ub import round_up
@@ -263,8 +262,6 @@ def _whole(tile: TileBox) -> Region:
 
 _BY_INDEX: Final = frozenset((TileWork.GATHER, TileWork.SCATTER))
 """Works whose second input names places along an axis."""
-_OVER_FIRST: Final = frozenset((TileWork.SCATTER, TileWork.ADD_AT))
-"""Works that write elements of their first input, and move none of the others."""
 _ALONG_AXES: Final = (
     REDUCTIONS
     | _BY_INDEX
@@ -276,18 +273,13 @@ _ALONG_AXES: Final = (
 def spoiled(step: TileStep) -> tuple[TileBox, ...]:
     """The inputs that are other numbers afterwards, and no output.
 
-    Terms of an addition by index that are multiplied (indexadd.h:32), elements that change their
-    sign to be sorted in rising order, and pairs that are merged (sort.h:66, :200).
+    Those of `changed_input`, and pairs that are merged (sort.h:200).
     """
-    match step.opcode.work:
-        case TileWork.ADD_AT if step.scalar is not None and is_factor(step.scalar):
-            return step.inputs[1:2]
-        case TileWork.SORT32 if step.function == ASCENDING:
-            return step.inputs
-        case TileWork.MERGE if step.inputs[0].first_byte != step.outputs[0].first_byte:
-            return step.inputs
-        case _:
-            return ()
+    work = step.opcode.work
+    if work is TileWork.MERGE and step.inputs[0].first_byte != step.outputs[0].first_byte:
+        return step.inputs
+    place = changed_input(work, step.scalar, step.function)
+    return () if place is None else (step.inputs[place],)
 
 
 def _check_copy(step: TileStep) -> None:
@@ -369,7 +361,7 @@ def _check_overlap(step: TileStep) -> None:
     others one by one.
     """
     result, *scratch = step.outputs
-    is_scatter = step.opcode.work in _OVER_FIRST
+    is_scatter = step.opcode.work in OVER_FIRST
     for place, tile in enumerate(step.inputs):
         alike = (result.first_byte, result.strides_bytes, result.elem_bytes) == (
             tile.first_byte,

@@ -57,6 +57,8 @@ class TileWork(enum.Enum):
 
 
 REDUCTIONS: Final = frozenset((TileWork.REDUCE, TileWork.REDUCE_LINES))
+OVER_FIRST: Final = frozenset((TileWork.SCATTER, TileWork.ADD_AT))
+"""Works that change elements of their first input, which lies where their result does."""
 NUMBERED: Final = frozenset((TileWork.TRIANGLE, TileWork.SPACED))
 """Works with a number that follows from the place of the tile."""
 UNBOUND: Final = frozenset((TileWork.ALIAS, TileWork.FILL, TileWork.SPACED))

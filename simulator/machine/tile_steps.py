@@ -183,6 +183,17 @@ class TileStep:
         return f"{self.opcode.name} {outputs} <- {', '.join([*map(str, self.inputs), *scalars])}"
 
 
+def changed_input(work: TileWork, scalar: float | None, function: str) -> int | None:
+    """The place of an input that is other numbers afterwards, whatever lies where; None of none.
+
+    An addition by index multiplies its terms (tileop indexadd.h:32), a sort in rising order changes
+    the sign of its elements (sort.h:66).
+    """
+    if work is TileWork.ADD_AT and scalar is not None and is_factor(scalar):
+        return 1
+    return 0 if work is TileWork.SORT32 and function == ASCENDING else None
+
+
 def step_values(step: TileStep, inputs: Sequence[_Values], family: str = A2_A3) -> _Values:
     """The values of a step's output; `family` is that of the chip, for the order of reductions."""
     row, result = step.opcode, step.outputs[0]

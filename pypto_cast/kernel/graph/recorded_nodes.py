@@ -467,7 +467,7 @@ class RecordedNodes:
         largest: bool = True,
         **_: object,
     ) -> None:
-        self._sorted(call, "TOPK", input, call.result, descending=largest)
+        self._sorted(call, "topk", input, call.result, descending=largest)
 
     def _argsort(
         self, call: Call, input: Tensor, dim: int | None = None, descending: bool = False
@@ -476,12 +476,12 @@ class RecordedNodes:
             raise PlanError(f"argsort {call.place}: along another axis than the last, not planned")
         if input.dtype is not DataType.DT_FP32:
             raise PlanError(f"argsort {call.place}: of {input.dtype}, which is cast, not planned")
-        self._sorted(call, "SORT", input, (None, call.result), descending=descending)
+        self._sorted(call, "argsort", input, (None, call.result), descending=descending)
 
     def _sorted(
         self,
         call: Call,
-        opcode: str,
+        name: str,
         input: Tensor,
         results: Sequence[Tensor | None],
         *,
@@ -500,7 +500,7 @@ class RecordedNodes:
         self.wide[number] = frozenset()
         self._nodes.append(
             Node(
-                opcode=opcode,
+                opcode=ROWS[name].opcodes["T"],
                 number=number,
                 inputs=(source,),
                 outputs=made,

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from ascend_kernels.schedule.parts import Scalars
 from ascend_kernels.schedule.planner.kernel_plan import PASS_FAMILIES
+from ascend_kernels.schedule.planner.tiles.tile_cutting import NO_INSTRUCTION
 from ascend_kernels.schedule.planner.tiles.tile_graph import (
     Attributes,
     KernelGraphs,
@@ -145,8 +146,8 @@ def _refuse_around(call: Call, later: Iterable[Call]) -> None:
 
 def _is_tiled(name: str) -> bool:
     """An operation has tile opcodes here, so that it is not the reason for a refusal."""
-    opcodes = ROWS[name].opcodes.values()
-    return bool(opcodes) and all(each in TILE_OPCODES for each in opcodes)
+    opcodes = {*ROWS[name].opcodes.values()}
+    return bool(opcodes) and opcodes <= TILE_OPCODES.keys() | NO_INSTRUCTION.keys()
 
 
 def _unplanned(call: Call, name: str) -> PlanError:

@@ -62,7 +62,7 @@ _INFINITE_BITS = 0x7F800000
 
 
 @_ordering(
-    opcodes={"T": "BITSORT"},
+    opcodes={"T": "TOPK"},
     dtypes=everywhere(DataType.DT_FP32),
     instruction="vbitsort, vmrgsort, vreducev2",
     source="pypto tileop/vector/sort.h; pto-isa a2a3/TSort32.hpp, TMrgSort.hpp",
@@ -127,7 +127,7 @@ def topk(
 
 
 @_ordering(
-    opcodes={"T": "BITSORT"},
+    opcodes={"T": "SORT"},
     dtypes=everywhere(*FLOATS[:2]),
     instruction="vbitsort, vmrgsort, vreducev2, on FP32",
     source="pypto docs/zh/api/operation/pypto-argsort.md: stable",

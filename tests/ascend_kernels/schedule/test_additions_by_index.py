@@ -15,6 +15,8 @@ from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.options.releases import ReleaseName
 from simulator.machine.memory import SimulatorFault
+from simulator.numbers.formats import BF16, INT8
+from simulator.numbers.rounding import RoundMode
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 Body = Callable[[Any, Any, Any], Any]
@@ -102,12 +104,27 @@ def test_fp16_by_int64_is_rounded_once() -> None:
     assert_array_equal(given[-1][4], np.float16(2048))
 
 
+@pytest.mark.parametrize(("fmt", "row"), [("fp32", 16), ("int8", 16), ("fp16", 64)])
+def test_the_scratch_is_a_block_or_a_line_of_bf16(fmt: str, row: int) -> None:
+    """A line where FP16 by INT64 is added in FP32 (pypto r0.2.0, vector/indexing.cpp:72, :101)."""
+    kernel = adding(fmt, "int64", lambda x, t, at: pypto.index_add(x, 0, at, t))
+    with pypto.options(release="0.2.0", satmode="upstream"):
+        schedule = kernel.schedule(*data(fmt, "int64", 0))
+    operations = [each for leaf in schedule.leaves for each in leaf.operations]
+    scratch = {x.outputs[1] for x in operations if x.opcode == "INDEX_ADD"}
+    assert {(each.format, each.shape) for each in scratch} == {(BF16, (1, row))}
+
+
 def test_int8_is_clamped() -> None:
     kernel = adding("int8", "int32", lambda x, t, at: pypto.index_add(x, 0, at, t, alpha=2))
     given = data("int8", "int32", 0)
     given[0][:], given[1][:] = 100, 30
     with pypto.options(release="0.2.0", satmode="upstream", fidelity="instructions"):
         kernel(*given)
+        schedule = kernel.schedule(*given)
+    operations = [each for leaf in schedule.leaves for each in leaf.operations]
+    back = {x.mode for x in operations if x.opcode == "CAST" and x.outputs[0].format is INT8}
+    assert back == {RoundMode.TRUNC}  # CAST_TRUNC of r0.2.0, vector/indexing.cpp:96
     assert_array_equal(given[-1][3], np.int8(127))
     assert_array_equal(given[-1][4], np.int8(100))
 

@@ -43,7 +43,10 @@ def test_the_first_of_equal_elements_is_named(name: str, axis: int) -> None:
     with pypto.options(fidelity="instructions", strict=True):
         kernel(x, y)
     assert_array_equal(y, expected)
-    opcodes = {x.opcode for leaf in kernel.schedule(x, y).leaves for x in leaf.operations}
+    operations = [x for leaf in kernel.schedule(x, y).leaves for x in leaf.operations]
+    opcodes = {each.opcode for each in operations}
+    scratch = {x.outputs[2].valid_shape for x in operations if x.opcode.startswith("ROWARG")}
+    assert scratch == ({(8, 64), (8, 8)} if axis else {(1, 192)})  # reduction.cpp:205
     end = "SINGLE" if axis else "LINE"
     assert {f"ROW{name.upper()}WITHVALUE_{end}", f"PAIR{name.upper()}", "ADDS"} <= opcodes
 

@@ -140,6 +140,39 @@ def plan_of(kernel: Kernel, *results: tuple[Shape, type]) -> tuple[Schedule, lis
         return kernel.schedule(*arrays), arrays
 
 
+@pytest.mark.parametrize(("count", "pairs"), [(5, 8), (12, 16)])
+def test_a_multiple_of_8_pairs_is_merged(count: int, pairs: int) -> None:
+    """Source: pypto r0.2.0, framework/src/interface/operation/vector/sort.cpp:614."""
+
+    @pypto.frontend.jit
+    def first(x: Rows, places: pypto.Tensor([ROWS, count], pypto.DT_INT32)) -> None:
+        pypto.set_vec_tile_shapes(8, 64)
+        places[:] = pypto.topk(x, count, -1)[1]
+
+    schedule, _ = plan_of(first, ((ROWS, count), np.int32))
+    operations = [each for leaf in schedule.leaves for each in leaf.operations]
+    merged = {x.outputs[0].shape[-1] for x in operations if x.opcode == "MRGSORT"}
+    assert merged == {2 * pairs}
+
+
+@pytest.mark.parametrize("rows", [95, 96])
+def test_rows_are_cut_where_upstream_counts_all_of_ub(rows: int) -> None:
+    """96 rows of 64 are 196,608 B as upstream counts (r0.2.0, vector/sort.cpp:507)."""
+
+    @pypto.frontend.jit
+    def rising(x: pypto.Tensor([rows, 64], pypto.DT_FP32), y: Indices) -> None:
+        pypto.set_vec_tile_shapes(rows, 64)
+        y[:] = pypto.argsort(x, -1)[0:ROWS, :]
+
+    x, y = np.zeros((rows, 64), np.float32), np.zeros((ROWS, 64), np.int32)
+    with pypto.options(release="0.2.0", satmode="upstream"):
+        if rows == 95:
+            assert rising.schedule(x, y).leaves
+            return
+        with pytest.raises(PlanError, match=r"SORT at .*: rows of 64 elements that upstream cuts"):
+            rising.schedule(x, y)
+
+
 def test_the_scalar_unit_waits_for_what_a_sort_reads() -> None:
     schedule, arrays = plan_of(paired, *CASES["sort32"][1])
     (leaf, *_) = schedule.leaves

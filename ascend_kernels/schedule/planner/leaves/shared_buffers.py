@@ -14,14 +14,18 @@ from typing import Final
 from ascend_kernels.schedule.parts import TileOperand, TileOperation
 from ascend_kernels.schedule.planner.leaves.leaf_graph import LeafGraph
 from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError
-from simulator.arithmetic.indexed.gather_scatter import is_factor
-from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
-from simulator.machine.tile_steps import ASCENDING
+from simulator.machine.tile_opcodes import OVER_FIRST, TILE_OPCODES, TileWork
+from simulator.machine.tile_steps import changed_input
 from simulator.numbers.formats import FloatFormat, Format
 
 _TABLE_SIZES: Final = (13, 29, 59, 127, 257, 541, 1109, 2357, 5087, 10273)
 """The sizes through which a hash table of libstdc++ grows."""
 _OVER_FIRST: Final = "SCATTER_ELEMENT"
+_CHANGES: Final[Mapping[TileWork, str]] = {
+    TileWork.ADD_AT: "multiplies its terms",
+    TileWork.SORT32: "changes the sign of its elements",
+}
+"""By kind of work, how it changes an input; see `changed_input`."""
 
 
 def with_shared_buffers(graph: LeafGraph) -> LeafGraph:
@@ -193,7 +197,7 @@ def _work(operation: TileOperation) -> TileWork | None:
 
 def _works_on_result(operation: TileOperation) -> bool:
     """Whether it changes elements that lie where its result does."""
-    return _work(operation) in (TileWork.SCATTER, TileWork.ADD_AT)
+    return _work(operation) in OVER_FIRST
 
 
 def _word(operation: TileOperation) -> str:
@@ -205,23 +209,19 @@ def _check_spoiled(
     readers: Mapping[int, Set[int]],
     assembled: Mapping[int, Set[int]],
 ) -> None:
-    """Refuse an operation that changes an input which is read besides.
-
-    An addition by index multiplies its terms (tileop indexadd.h:32), a sort in rising order
-    changes the sign of its elements (sort.h:66).
-    """
+    """Refuse an operation that changes an input which is read besides."""
     work = _work(operation)
-    if work is TileWork.ADD_AT and is_factor(operation.scalar or 0):
-        does, changed = "multiplies its terms", operation.inputs[1]
-    elif work is TileWork.SORT32 and operation.function == ASCENDING:
-        does, changed = "changes the sign of its elements", operation.inputs[0]
-    else:
+    if work is None:
         return
+    place = changed_input(work, operation.scalar, operation.function)
+    if place is None:
+        return
+    changed = operation.inputs[place]
     buffer = changed.buffer
     if buffer is not None and len(readers[buffer] - assembled.get(buffer, set())) > 1:
         raise PlanError(
-            f"{operation.opcode}{operation.at}: upstream {does} where they lie, and another "
-            f"operation reads them; give it a copy, as {_copy_of(changed.format)}"
+            f"{operation.opcode}{operation.at}: upstream {_CHANGES[work]} where they lie, and "
+            f"another operation reads them; give it a copy, as {_copy_of(changed.format)}"
         )
 
 

@@ -41,7 +41,7 @@ from simulator.numbers.formats import BF16, FP32
 from tiling.chips import DEFAULT_CHIP
 from tiling.grid import Shape
 
-_NO_INSTRUCTION: Final = MappingProxyType(
+NO_INSTRUCTION: Final = MappingProxyType(
     {
         "REGISTER_COPY": TileOpcode(name="REGISTER_COPY", work=TileWork.ELEMENTS, inside=()),
         **{
@@ -89,7 +89,7 @@ class _Cutter(IndexedCutter):
     def take(self, node: Node) -> None:
         """Add the tile operations of a node."""
         self._node = node
-        row = _NO_INSTRUCTION.get(node.opcode) or TILE_OPCODES.get(node.opcode)
+        row = NO_INSTRUCTION.get(node.opcode) or TILE_OPCODES.get(node.opcode)
         rank = max(len(self._regions[each].tensor.shape) for each in node.outputs)
         if row is None:
             needed = NO_ROW.get(node.opcode, "a rule by which it is cut into tiles")
