@@ -94,6 +94,41 @@ def test_a_square_is_not_taken_for_a_product() -> None:
     assert (held.low >= 0).all()
 
 
+def test_a_square_is_not_taken_for_a_product_of_more_memory() -> None:
+    x, y = (pypto.from_numpy(np.ones((128, 136), np.float32)) for _ in range(2))
+    with pypto.options(vec_tile_shapes=(128, 136)):
+        pypto.mul(x, x)
+        pypto.mul(x, x)
+        with pytest.raises(pypto.TileShapeError, match="take 208896 B of UB"):
+            pypto.mul(x, y)
+
+
+def test_what_fits_by_a_schedule_alone_is_checked_elsewhere() -> None:
+    x, y = (pypto.from_numpy(np.ones((128, 136), np.float32)) for _ in range(2))
+    with pypto.options(vec_tile_shapes=(128, 136)):
+        with running(Recording(kernel="k", plan=lambda: None)):
+            for _ in range(2):
+                pypto.mul(x, y)
+        with pytest.raises(pypto.TileShapeError, match="take 208896 B of UB"):
+            pypto.mul(x, y)
+
+
+def test_each_kernel_is_told_of_other_releases() -> None:
+    with pypto.options(release="0.2.0", vec_tile_shapes=(1, 16)):
+        x = pypto.cast(_tensor(), pypto.DT_FP16)
+        for _ in range(3):
+            with running(Recording(kernel="k")) as recording:
+                pypto.add(x, x)
+            assert list(recording.release_dependence.values()) == [pypto.DT_FP16]
+
+
+def test_all_steps_of_a_chain_are_carried_out_again() -> None:
+    x = pypto.from_numpy(np.full((2, 16), 3.0, np.float32))
+    y = pypto.from_numpy(np.full((1, 16), 2.0, np.float32))
+    for _ in range(3):
+        assert np.isclose(pypto.expand_exp_dif(x, y).numpy(), np.e).all()
+
+
 def test_a_unit_set_otherwise_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     x = _tensor()
     pypto.add(x, x)
