@@ -150,6 +150,9 @@ def test_what_ifs_and_watchers_are_told_each_time() -> None:
     with watching(lambda call: seen.append(call.name)):
         pypto.exp(x)
     assert seen == ["exp"]
+    with applying(WhatIf(operation="exp", rounded_to=pypto.DT_BF16)):
+        rounded = pypto.exp(x).numpy().view(np.uint32)
+    assert not (rounded & 0xFFFF).any()
 
 
 def test_a_running_kernel_gets_every_step_and_error() -> None:
@@ -161,6 +164,25 @@ def test_a_running_kernel_gets_every_step_and_error() -> None:
             pypto.add(x, pypto.cast(x, pypto.DT_FP16))
     assert [step.name for step in recording.steps if hasattr(step, "name")] == ["add"]
     assert recording.steps[0].line == _line_of_add()
+
+
+def test_calls_are_kept_and_nothing_is_computed_where_a_kernel_is_only_recorded() -> None:
+    x = _tensor()
+    elementwise_plan.elementwise("add", x, x)
+    with running(Recording(kernel="k", calls=[])) as recording:
+        elementwise_plan.elementwise("add", x, x)
+    assert recording.calls is not None
+    assert len(recording.calls) == 1
+    with running(Recording(kernel="k", executes=False)):
+        assert pypto.add(x, x).enclosure() is None
+
+
+def test_few_settled_operations_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elementwise_plan, "_MOST_PLANS", 4)
+    for length in range(1, 20):
+        x = pypto.from_numpy(np.ones((1, length), np.float32))
+        assert pypto.add(x, x).numpy().tolist() == [[2.0] * length]
+        assert len(elementwise_plan._SETTLED) == (length - 1) % 4 + 1
 
 
 def _line_of_add() -> int:
