@@ -177,6 +177,15 @@ def test_calls_are_kept_and_nothing_is_computed_where_a_kernel_is_only_recorded(
         assert pypto.add(x, x).enclosure() is None
 
 
+def test_elements_without_data_have_none_in_the_result() -> None:
+    x = _tensor()
+    pypto.add(x, x)
+    part = pypto.view(x, [2, 64], [0, 0], valid_shape=[2, 10])
+    for _ in range(2):
+        assert pypto.add(part, part).valid_shape == [2, 10]
+        assert pypto.add(x, part).valid_shape == [2, 10]
+
+
 def test_few_settled_operations_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(elementwise_plan, "_MOST_PLANS", 4)
     for length in range(1, 20):
