@@ -14,6 +14,7 @@ from pypto_cast.operations import elementwise_plan
 from pypto_cast.recording.causes import WhatIf, applying
 from pypto_cast.recording.recording import Recording, running
 from pypto_cast.recording.steps import watching
+from pypto_cast.unsupported import UpstreamRefusalWarning
 from simulator.arithmetic.native import executor_library
 from simulator.numbers import float_environment
 
@@ -184,6 +185,15 @@ def test_elements_without_data_have_none_in_the_result() -> None:
     for _ in range(2):
         assert pypto.add(part, part).valid_shape == [2, 10]
         assert pypto.add(x, part).valid_shape == [2, 10]
+
+
+def test_a_tensor_that_was_moved_away_is_told_of() -> None:
+    x = _tensor()
+    with running(Recording(kernel="k")):
+        pypto.add(x, x)
+        x.move_away()
+        with pytest.warns(UpstreamRefusalWarning, match="moved it"):
+            pypto.add(x, x)
 
 
 def test_few_settled_operations_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
