@@ -187,6 +187,24 @@ def test_elements_without_data_have_none_in_the_result() -> None:
         assert pypto.add(x, part).valid_shape == [2, 10]
 
 
+def test_elements_that_nobody_wrote_are_tracked() -> None:
+    seen: list[bool] = []
+
+    @pypto.jit
+    def kernel(x: Rows, out: Rows) -> None:
+        pypto.set_vec_tile_shapes(2, 64)
+        pypto.add(x, x)
+        held = pypto.tensor([2, 64], pypto.DT_FP32)
+        held[0:1, :] = x[0:1, :]
+        part = pypto.exp(held)
+        for _ in range(2):
+            seen.append(pypto.add(part, part).uninitialized() is not None)
+        out[:] = x
+
+    kernel(np.ones((2, 64), np.float32), np.zeros((2, 64), np.float32))
+    assert seen == [True, True]
+
+
 def test_a_tensor_that_was_moved_away_is_told_of() -> None:
     x = _tensor()
     with running(Recording(kernel="k")):
