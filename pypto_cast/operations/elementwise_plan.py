@@ -209,7 +209,7 @@ class _Settled(NamedTuple):
 
 _SETTLED: Final[dict[tuple[object, ...], _Settled]] = {}
 _MOST_OPERANDS: Final = 2
-
+"""Of more, one comparison would not tell which of them are the same tensor."""
 
 _Elementwise = Callable[..., Tensor]
 

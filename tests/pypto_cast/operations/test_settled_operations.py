@@ -14,6 +14,7 @@ from pypto_cast.operations import elementwise_plan
 from pypto_cast.recording.causes import WhatIf, applying
 from pypto_cast.recording.recording import Recording, running
 from pypto_cast.recording.steps import watching
+from pypto_cast.unsupported import UpstreamRefusalWarning
 from simulator.arithmetic.native import executor_library
 from simulator.numbers import float_environment
 
@@ -94,6 +95,41 @@ def test_a_square_is_not_taken_for_a_product() -> None:
     assert (held.low >= 0).all()
 
 
+def test_a_square_is_not_taken_for_a_product_of_more_memory() -> None:
+    x, y = (pypto.from_numpy(np.ones((128, 136), np.float32)) for _ in range(2))
+    with pypto.options(vec_tile_shapes=(128, 136)):
+        pypto.mul(x, x)
+        pypto.mul(x, x)
+        with pytest.raises(pypto.TileShapeError, match="take 208896 B of UB"):
+            pypto.mul(x, y)
+
+
+def test_what_fits_by_a_schedule_alone_is_checked_elsewhere() -> None:
+    x, y = (pypto.from_numpy(np.ones((128, 136), np.float32)) for _ in range(2))
+    with pypto.options(vec_tile_shapes=(128, 136)):
+        with running(Recording(kernel="k", plan=lambda: None)):
+            for _ in range(2):
+                pypto.mul(x, y)
+        with pytest.raises(pypto.TileShapeError, match="take 208896 B of UB"):
+            pypto.mul(x, y)
+
+
+def test_each_kernel_is_told_of_other_releases() -> None:
+    with pypto.options(release="0.2.0", vec_tile_shapes=(1, 16)):
+        x = pypto.cast(_tensor(), pypto.DT_FP16)
+        for _ in range(3):
+            with running(Recording(kernel="k")) as recording:
+                pypto.add(x, x)
+            assert list(recording.release_dependence.values()) == [pypto.DT_FP16]
+
+
+def test_all_steps_of_a_chain_are_carried_out_again() -> None:
+    x = pypto.from_numpy(np.full((2, 16), 3.0, np.float32))
+    y = pypto.from_numpy(np.full((1, 16), 2.0, np.float32))
+    for _ in range(3):
+        assert np.isclose(pypto.expand_exp_dif(x, y).numpy(), np.e).all()
+
+
 def test_a_unit_set_otherwise_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     x = _tensor()
     pypto.add(x, x)
@@ -115,6 +151,9 @@ def test_what_ifs_and_watchers_are_told_each_time() -> None:
     with watching(lambda call: seen.append(call.name)):
         pypto.exp(x)
     assert seen == ["exp"]
+    with applying(WhatIf(operation="exp", rounded_to=pypto.DT_BF16)):
+        rounded = pypto.exp(x).numpy().view(np.uint32)
+    assert not (rounded & 0xFFFF).any()
 
 
 def test_a_running_kernel_gets_every_step_and_error() -> None:
@@ -126,6 +165,61 @@ def test_a_running_kernel_gets_every_step_and_error() -> None:
             pypto.add(x, pypto.cast(x, pypto.DT_FP16))
     assert [step.name for step in recording.steps if hasattr(step, "name")] == ["add"]
     assert recording.steps[0].line == _line_of_add()
+
+
+def test_calls_are_kept_and_nothing_is_computed_where_a_kernel_is_only_recorded() -> None:
+    x = _tensor()
+    elementwise_plan.elementwise("add", x, x)
+    with running(Recording(kernel="k", calls=[])) as recording:
+        elementwise_plan.elementwise("add", x, x)
+    assert recording.calls is not None
+    assert len(recording.calls) == 1
+    with running(Recording(kernel="k", executes=False)):
+        assert pypto.add(x, x).enclosure() is None
+
+
+def test_elements_without_data_have_none_in_the_result() -> None:
+    x = _tensor()
+    pypto.add(x, x)
+    part = pypto.view(x, [2, 64], [0, 0], valid_shape=[2, 10])
+    for _ in range(2):
+        assert pypto.add(part, part).valid_shape == [2, 10]
+        assert pypto.add(x, part).valid_shape == [2, 10]
+
+
+def test_elements_that_nobody_wrote_are_tracked() -> None:
+    seen: list[bool] = []
+
+    @pypto.jit
+    def kernel(x: Rows, out: Rows) -> None:
+        pypto.set_vec_tile_shapes(2, 64)
+        pypto.add(x, x)
+        held = pypto.tensor([2, 64], pypto.DT_FP32)
+        held[0:1, :] = x[0:1, :]
+        part = pypto.exp(held)
+        for _ in range(2):
+            seen.append(pypto.add(part, part).uninitialized() is not None)
+        out[:] = x
+
+    kernel(np.ones((2, 64), np.float32), np.zeros((2, 64), np.float32))
+    assert seen == [True, True]
+
+
+def test_a_tensor_that_was_moved_away_is_told_of() -> None:
+    x = _tensor()
+    with running(Recording(kernel="k")):
+        pypto.add(x, x)
+        x.move_away()
+        with pytest.warns(UpstreamRefusalWarning, match="moved it"):
+            pypto.add(x, x)
+
+
+def test_few_settled_operations_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elementwise_plan, "_MOST_PLANS", 4)
+    for length in range(1, 20):
+        x = pypto.from_numpy(np.ones((1, length), np.float32))
+        assert pypto.add(x, x).numpy().tolist() == [[2.0] * length]
+        assert len(elementwise_plan._SETTLED) == (length - 1) % 4 + 1
 
 
 def _line_of_add() -> int:
