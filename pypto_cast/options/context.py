@@ -227,7 +227,8 @@ class Options:
         return _restored, ({**fields, "chip": self.chip.name},)
 
 
-_KEPT_CHANGES: Final = {"vec_tile_shapes": tuple, "run_mode": RunMode}
+_TYPES: Final = {"vec_tile_shapes": tuple, "run_mode": RunMode, "strict": bool, "threads": int}
+_KEPT_CHANGES: Final = _TYPES | {"engine": str, "release": str, "trust": str}
 _MOST_CHANGES: Final = 1 << 8
 _CHANGES: Final[dict[tuple[int, str, object], tuple[Options, Options]]] = {}
 
@@ -235,8 +236,8 @@ _CHANGES: Final[dict[tuple[int, str, object], tuple[Options, Options]]] = {}
 def changed(before: Options, **changes: Any) -> Options:
     """The same options with some values changed; the same object where none of them is another.
 
-    So it is where a tile shape or a run mode alone is set again: plans are found by the object. A
-    tile shape that a search marks, by a type of its own, is kept as it is.
+    So it is where one of `_KEPT_CHANGES` alone is set again: plans are found by the object. A tile
+    shape that a search marks is of its own type, and is kept as it is.
     """
     real = {name: value for name, value in changes.items() if getattr(before, name) is not value}
     if not real:

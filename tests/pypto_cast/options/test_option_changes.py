@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import pytest
 
 import pypto_cast as pypto
 from pypto_cast.options import context
@@ -41,6 +43,26 @@ def test_the_changes_that_are_kept_have_a_limit() -> None:
     for length in range(1, 2 * context._MOST_CHANGES):
         assert changed(before, vec_tile_shapes=(length,)).vec_tile_shapes == (length,)
     assert len(context._CHANGES) <= context._MOST_CHANGES
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"trust": "ieee"},
+        {"engine": "numpy"},
+        {"threads": 2},
+        {"strict": True},
+        {"release": "0.2.0"},
+    ],
+    ids=str,
+)
+def test_a_scope_that_is_entered_again_finds_its_plans(given: dict[str, Any]) -> None:
+    with pypto.options(**given) as first:
+        pass
+    with pypto.options(**given) as again:
+        assert again is first
+        assert {name: getattr(again, name) for name in given} == given
+    assert context.current() is not first
 
 
 def test_other_options_have_other_plans_of_equal_operations() -> None:
