@@ -215,7 +215,7 @@ _Elementwise = Callable[..., Tensor]
 
 
 def _settling(checked: _Elementwise) -> _Elementwise:
-    """The same function, which carries out at once what it has carried out on such operands."""
+    """The same function, at once for operands of a form that it has had before."""
 
     @functools.wraps(checked)
     def call(name: str, *operands: Tensor | Constant, dtype: DataType | None = None) -> Tensor:

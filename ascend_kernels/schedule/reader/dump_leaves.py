@@ -216,7 +216,7 @@ class LeafReader:
         )
 
     def _rounding(self, given: Mapping[str, Any], factor: Mapping[str, Any]) -> str:
-        """Whether additions by index in FP32 are rounded to BF16, one by one (indexadd.h:30)."""
+        """True if additions by index in FP32 are rounded to BF16, one by one (indexadd.h:30)."""
         if self._formats.get(factor.get("data_type", 0)) is not BF16:
             return ""
         index = self._raw[self._tensors[given["ioperands"][-1]]["rawtensor"]]["datatype"]

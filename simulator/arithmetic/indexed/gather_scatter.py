@@ -211,7 +211,7 @@ Join = Callable[[Enclosure, Enclosure], Enclosure]
 
 
 def is_factor(number: float) -> bool:
-    """Whether additions by index multiply their terms by a number: not if it is nearly 1."""
+    """True if additions by index multiply their terms by a number: not if it is nearly 1."""
     return abs(number - 1) >= _EPSILON
 
 

@@ -119,7 +119,7 @@ def _is_view_of_gm(function: Mapping[str, Any], operation: Mapping[str, Any]) ->
 
 
 def _copied(function: Mapping[str, Any], key: str) -> tuple[int, ...]:
-    """What copies touch in GM, and behind that both ends of reshapes there."""
+    """The places that copies touch in GM, and behind them both ends of reshapes there."""
     numbers = {each["magic"]: each[key] for each in function["tensors"]}
     in_gm = {x["magic"] for x in function["tensors"] if x["mem_type"]["asis"] != _UB}
     copied = (

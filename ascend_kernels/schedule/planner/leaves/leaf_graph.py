@@ -177,7 +177,7 @@ def operation_cycles(operation: TileOperation) -> int:
 
 
 def waiting_pipe(operation: TileOperation) -> str:
-    """The pipe whose turn an operation waits for; what comes behind it waits for its own pipe.
+    """The pipe whose turn an operation waits for; operations behind it wait for its own pipe.
 
     Source: pass_utils/reschedule_utils.cpp:109; block_graph_pass/insert_sync.cpp, pipeIdStart_.
     """

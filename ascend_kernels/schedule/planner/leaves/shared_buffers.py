@@ -196,7 +196,7 @@ def _work(operation: TileOperation) -> TileWork | None:
 
 
 def _works_on_result(operation: TileOperation) -> bool:
-    """Whether it changes elements that lie where its result does."""
+    """True if it changes elements that lie where its result does."""
     return _work(operation) in OVER_FIRST
 
 

@@ -117,7 +117,7 @@ def _takes_blocks(node: Node) -> bool:
 
 
 def _kept_apart(graph: TileGraph) -> frozenset[int]:
-    """Tensors whose last axis is not combined with the one before, nor is what they meet."""
+    """Tensors whose last axis is not combined with the one before, and those they meet."""
     found: set[int] = set()
     ordered = [x for x in in_order(graph.nodes) if x.opcode not in OUTWARD and x.outputs]
     for node in ordered:

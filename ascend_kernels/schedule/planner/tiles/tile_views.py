@@ -366,7 +366,7 @@ def place_moves(graph: TileGraph) -> TileGraph:
 
 
 def takes_part(graph: TileGraph, reader: Node, reshapes: Sequence[Node]) -> bool:
-    """Whether it reads a part of the result of a reshape."""
+    """True if it reads a part of the result of a reshape."""
     given = [
         graph.tensors[x].shape for each in reshapes for x in each.outputs if x in reader.inputs
     ]
