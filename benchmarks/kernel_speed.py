@@ -461,6 +461,8 @@ def main() -> None:
     given = parser.parse_args()
     if os.environ.get("OPENBLAS_NUM_THREADS") != "1":
         parser.error("set OPENBLAS_NUM_THREADS=1 before: numpy's BLAS takes all cores else")
+    if importlib.util.find_spec("pytest") is None:
+        parser.error("install pytest before: the last figure is of its sessions")
     pypto.set_vec_tile_shapes(16, 512)
     pypto.set_cube_tile_shapes([128, 128], [128, 512], [128, 128])
     table = []
