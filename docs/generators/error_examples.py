@@ -106,7 +106,7 @@ EXAMPLES: Final[Mapping[str, str]] = MappingProxyType(
         "UpstreamRefusalError": f"{_LOOP}with pypto.options(strict=True):\n    kernel(x, y)",
         "UpstreamRefusalWarning": f"{_LOOP}kernel(x, y)",
         "UnplannedKernelWarning": _kernel(
-            "pypto.topk(x, 64)[0]",
+            "pypto.where(pypto.isfinite(x), x, 0.0)",
             "with pypto.options(fidelity='instructions'):\n    kernel(x, y)",
         ),
         "DynamicOperandWarning": _kernel("x + 1.0", "kernel(x, y)", rows="pypto.DYNAMIC"),
