@@ -30,8 +30,8 @@ from tiling.grid import Shape
 
 _FEWEST: Final = 3
 """The rows that are planned at least: the first, the last, and one between, which is repeated."""
-_BY_INDEX: Final = {TileWork.ADD_AT, TileWork.GATHER, TileWork.SCATTER}
-_ALONG: Final = REDUCTIONS | _BY_INDEX | {TileWork.ACCUMULATE, TileWork.EXTREME}
+_READS_INDICES: Final = {TileWork.ADD_AT, TileWork.GATHER, TileWork.SCATTER}
+_ALONG: Final = REDUCTIONS | _READS_INDICES | {TileWork.ACCUMULATE, TileWork.EXTREME}
 """Of operations that read all tiles along an axis."""
 Plan = Callable[[TileGraph], TiledKernel]
 

@@ -20,7 +20,7 @@ from simulator.numbers.formats import FloatFormat, Format
 
 _TABLE_SIZES: Final = (13, 29, 59, 127, 257, 541, 1109, 2357, 5087, 10273)
 """The sizes through which a hash table of libstdc++ grows."""
-_OVER_FIRST: Final = "SCATTER_ELEMENT"
+_SCATTER: Final = "SCATTER_ELEMENT"
 _CHANGES: Final[Mapping[TileWork, str]] = {
     TileWork.ADD_AT: "multiplies its terms",
     TileWork.SORT32: "changes the sign of its elements",
@@ -76,7 +76,7 @@ def with_shared_buffers(graph: LeafGraph) -> LeafGraph:
                     or sizes[each.buffer] != sizes[own]
                     or each.format.dtype.itemsize != result.format.dtype.itemsize
                     or own in assembled
-                    or (len(readers.get(each.buffer, ())) > 1 and operation.opcode != _OVER_FIRST)
+                    or (len(readers.get(each.buffer, ())) > 1 and operation.opcode != _SCATTER)
                 ):
                     continue
                 _check_blocks(operation, each)
