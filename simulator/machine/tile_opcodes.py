@@ -61,8 +61,8 @@ OVER_FIRST: Final = frozenset((TileWork.SCATTER, TileWork.ADD_AT))
 """Works that change elements of their first input, which lies where their result does."""
 NUMBERED: Final = frozenset((TileWork.TRIANGLE, TileWork.SPACED))
 """Works with a number that follows from the place of the tile."""
-UNBOUND: Final = frozenset((TileWork.ALIAS, TileWork.FILL, TileWork.SPACED))
-"""Works with a result of any extents, whatever their operands hold."""
+UNBOUND: Final = frozenset((TileWork.ALIAS, TileWork.EXTRACT, TileWork.FILL, TileWork.SPACED))
+"""Works whose operands do not fix the extents of the result: its readers do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,7 +38,10 @@ def test_damages_are_found(name: str, every: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "opcode"),
-    [("reshape_shared", "VIEW"), ("transposed_ragged", "VIEW"), ("spaced", "RANGE")],
+    [
+        *(("reshape_shared", "VIEW"), ("transposed_ragged", "VIEW"), ("spaced", "RANGE")),
+        ("ordered", "EXTRACT"),
+    ],
 )
 def test_tile_of_more_than_its_readers_take_is_refused(
     name: str, opcode: str, tmp_path: Path
