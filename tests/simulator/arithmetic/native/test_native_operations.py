@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -65,6 +67,17 @@ def test_hard_operands(level: str, exact: Any) -> None:
     expected = np.array([to_odd(exact, x) for x in given.tolist()]).astype(np.float32)
     node = native_node(executor_at(level), OPERATIONS[name], [given], FP32, given.shape)
     same_codes(node.computed(), expected, name)
+
+
+def test_table_of_powers_is_correctly_rounded() -> None:
+    """An entry that is off changes the codes of few operands in all 2**32."""
+    header = Path(__file__).parents[4] / "simulator/arithmetic/native/csrc/elementary.h"
+    (table,) = re.findall(r"POWERS\[16\] = \{(.*?)\}", header.read_text(), re.DOTALL)
+    powers = [float.fromhex(each) for each in re.findall(r"0x[\w.+]+", table)]
+    assert len(powers) == 16
+    for place, power in enumerate(powers):
+        doubled = int(power * 2**53)  # between its neighbours' middles lies 2**(place / 16)
+        assert (doubled - 1) ** 16 <= 2 ** (53 * 16 + place) <= (doubled + 1) ** 16, place
 
 
 @at_levels
