@@ -23,6 +23,7 @@ from pypto_cast.recording.causes import CONTROL_DEPENDENCE, Cause, CauseTable, a
 from pypto_cast.recording.close_numbers import CloseNumbers
 from pypto_cast.recording.output_certainty import CertaintyCounts, OutputCertainty
 from pypto_cast.recording.output_writing import check_memory, held_by, write_back
+from pypto_cast.recording.step_list import StepList
 from pypto_cast.recording.steps import (
     Call,
     CallSite,
@@ -119,7 +120,7 @@ class Recording:
     asked: Asked | None = None
     assumed: frozenset[Assumption] = frozenset()
     new_ir: bool = False
-    steps: list[RecordedStep] = field(default_factory=list)
+    steps: StepList[RecordedStep] = field(default_factory=StepList)
     loops: list[str] = field(default_factory=list)
     loops_at: set[Place] = field(default_factory=set)
     buffers: list[Buffer[Patch]] = field(default_factory=list)

@@ -249,7 +249,7 @@ _KEPT: Final = 256
 """Arrays remembered at most, the last ones."""
 _SWEPT: Final = 16
 """Of more than these, those that no longer exist are forgotten, with all boxes that wrote them."""
-_REMEMBERED: Final[dict[_Key, tuple[weakref.ref[Any], Patches]]] = {}
+_REMEMBERED: Final[dict[_Key, tuple[weakref.ref[Any], Callable[[], Patches]]]] = {}
 _LOCK: Final = Lock()
 
 
@@ -257,15 +257,24 @@ def remember(buffers: Iterable[Buffer[Patch]]) -> None:
     """Keep where the elements of these outputs came from."""
     for buffer in buffers:
         if buffer.home is not None:
-            remember_array(buffer.home, buffer.owner, buffer.patches)
+            remember_array(buffer.home, buffer.owner, buffer.origins())
 
 
-def remember_array(array: npt.NDArray[Any], owner: Any, patches: Iterable[Patch]) -> None:
-    """Keep the origin of the elements of an array as long as the owner of its memory lives."""
+def remember_array(
+    array: npt.NDArray[Any], owner: Any, patches: Iterable[Patch] | Callable[[], Patches]
+) -> None:
+    """Keep the origin of the elements of an array as long as the owner of its memory lives.
+
+    Args:
+        array: whose elements they are.
+        owner: of its memory.
+        patches: the origin, or what gives it.
+    """
     key = _memory_key(array)
+    gives = patches if callable(patches) else functools.partial(tuple, tuple(patches))
     with _LOCK:
         _REMEMBERED.pop(key, None)
-        _REMEMBERED[key] = (weakref.ref(_memory_owner(owner)), tuple(patches))
+        _REMEMBERED[key] = (weakref.ref(_memory_owner(owner)), gives)
         if len(_REMEMBERED) > _SWEPT:
             for gone in [k for k, (memory, _) in _REMEMBERED.items() if memory() is None]:
                 del _REMEMBERED[gone]
@@ -276,8 +285,8 @@ def remember_array(array: npt.NDArray[Any], owner: Any, patches: Iterable[Patch]
 def origin_of(array: npt.NDArray[Any]) -> Patches:
     """The casts that wrote an array, by its memory and shape; none if no kernel did."""
     with _LOCK:
-        owner, patches = _REMEMBERED.get(_memory_key(array), (None, ()))
-    return patches if owner is not None and owner() is not None else ()
+        owner, gives = _REMEMBERED.get(_memory_key(array), (None, tuple))
+        return gives() if owner is not None and owner() is not None else ()
 
 
 def _memory_owner(owner: Any) -> Any:
