@@ -15,9 +15,9 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pypto_cast.recording.box_writes import Boxed, BoxWrites, Parts
 from simulator.arithmetic.indexed.running_sums import RunningSums
 from simulator.arithmetic.interval import Enclosure, Interval, exactly
+from tiling.box_map import Boxed, BoxWrites, Parts
 from tiling.grid import Shape
 
 

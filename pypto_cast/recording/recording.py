@@ -23,7 +23,6 @@ from pypto_cast.recording.causes import CONTROL_DEPENDENCE, Cause, CauseTable, a
 from pypto_cast.recording.close_numbers import CloseNumbers
 from pypto_cast.recording.output_certainty import CertaintyCounts, OutputCertainty
 from pypto_cast.recording.output_writing import check_memory, held_by, write_back
-from pypto_cast.recording.step_list import StepList
 from pypto_cast.recording.steps import (
     Call,
     CallSite,
@@ -32,6 +31,7 @@ from pypto_cast.recording.steps import (
     Patch,
     Patches,
     RecordedStep,
+    StepList,
     operation_origin,
     origin,
     tree_map,

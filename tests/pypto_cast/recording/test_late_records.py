@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 import pypto_cast as pypto
-from pypto_cast.recording.box_writes import _MOST_LATE, BoxWrites
 from pypto_cast.recording.recording import Recording
-from pypto_cast.recording.step_list import StepList
-from pypto_cast.recording.steps import origin_of
+from pypto_cast.recording.steps import StepList, origin_of
+from tiling.box_map import _MOST_LATE, BoxWrites
 from tiling.grid import Shape
 
 D = pypto.STATIC
