@@ -167,7 +167,7 @@ class BoxWrites(Generic[_Thing]):
         return bool(self._counts or self._late)
 
     def __iter__(self) -> Iterator[_Place]:
-        """Boxes that cover together what those that were written do."""
+        """Boxes that together cover all that was written, fewer than were where some wait."""
         return iter(dict.fromkeys([*self._counts, *(box for box, _ in self._late)]))
 
     def counts(self) -> tuple[tuple[Shape, Shape, int], ...]:

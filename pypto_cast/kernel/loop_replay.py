@@ -21,7 +21,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from pypto_cast.call_sites import warnings_given
 from pypto_cast.kernel.straight_bodies import BY_ELEMENT, BY_ROW, COMPOSED_BY_ROW, is_straight
@@ -39,9 +39,6 @@ from pypto_cast.recording.steps import (
 from pypto_cast.tensors.indexing import box_of
 from pypto_cast.tensors.tensor import Tensor
 from tiling.grid import Shape
-
-if TYPE_CHECKING:
-    from pypto_cast.kernel.loops import _Round
 
 _MOST_ELEMS: Final = 1 << 21
 """Of a tensor that stands for those of several iterations."""
@@ -63,6 +60,14 @@ def replay_of(kernel: Recording, frame: FrameType) -> Replay | None:
     if not is_plain or kernel.journal.is_open or current().fidelity != "fast":
         return None
     return Replay(kernel, frame) if not is_watched(frame) and is_straight(frame) else None
+
+
+class _Iteration(Protocol):
+    """An iteration of a loop."""
+
+    @property
+    def position(self) -> str:
+        """The loop and the index, for listings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +110,7 @@ class _Run:
     """
 
     first: int
-    rounds: Sequence[_Round]
+    rounds: Sequence[_Iteration]
     around: tuple[str, ...]
     steps: list[tuple[RecordedStep, RecordedStep]]
 
@@ -181,7 +186,7 @@ class Replay:
         return changed(current(), vec_tile_shapes=(min(tile[0], self._height), *tile[1:]))
 
     @contextlib.contextmanager
-    def together(self, rounds: Sequence[_Round], first: int) -> Iterator[None]:
+    def together(self, rounds: Sequence[_Iteration], first: int) -> Iterator[None]:
         """Carry out iterations at once in the body of a `with` statement, which is their first.
 
         Args:
