@@ -220,7 +220,7 @@ def _settling(checked: _Elementwise) -> _Elementwise:
 
     @functools.wraps(checked)
     def call(name: str, *operands: Tensor | Constant, dtype: DataType | None = None) -> Tensor:
-        form = None if dtype is not None else _form(name, operands)
+        form = None if dtype is not None else plain_form(name, operands)
         if form is None:
             return checked(name, *operands, dtype=dtype)
         known = _SETTLED.get(form[0])
@@ -235,12 +235,12 @@ def _settling(checked: _Elementwise) -> _Elementwise:
 
 def at_once(name: str, *operands: object) -> Tensor | None:
     """The result of `elementwise`, where that has carried out the same; None where it has not."""
-    form = _form(name, operands)
+    form = plain_form(name, operands)
     known = None if form is None else _SETTLED.get(form[0])
     return None if form is None or known is None else _carried_out(name, operands, form[1], known)
 
 
-def _form(
+def plain_form(
     name: str, operands: Sequence[object]
 ) -> tuple[tuple[object, ...], list[Enclosure | None]] | None:
     """The key of an operation among the settled ones, and the values of its tensors.
