@@ -521,6 +521,9 @@ def with_number(name: str, input: object, other: object, reading: Reading) -> Te
 
 def either(name: str, input: object, other: object, reading: Reading) -> Tensor:
     """Carry out an operation either of whose operands may be a number, but not both."""
+    result = at_once(name, input, other)
+    if result is not None:
+        return result
     given = next((x for x in (input, other) if isinstance(x, Tensor)), None)
     x = check_operand(name, input if given is None else given)
     operands = (
