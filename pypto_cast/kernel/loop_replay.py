@@ -102,23 +102,29 @@ class _Write:
 class _Run:
     """Iterations that were carried out together; their records are made when they are asked for.
 
+    It holds no step, for the origins of an array have it: a step may hold results.
+
     Attributes:
         first: the number of the first one in the loop.
         rounds: the iterations.
         around: the loops around this one.
-        steps: those of an iteration that ran by itself, each with that of all of them.
     """
 
     first: int
     rounds: Sequence[_Iteration]
     around: tuple[str, ...]
-    steps: list[tuple[RecordedStep, RecordedStep]]
 
-    def all_steps(self) -> Iterator[RecordedStep]:
-        """The steps of each iteration."""
+    def all_steps(
+        self, steps: Sequence[tuple[RecordedStep, RecordedStep]]
+    ) -> Iterator[RecordedStep]:
+        """The steps of each iteration.
+
+        Args:
+            steps: those of an iteration that ran by itself, each with that of all of them.
+        """
         for each in self.rounds:
             loops = (*self.around, each.position)
-            for step, whole in self.steps:
+            for step, whole in steps:
                 yield _moved_step(step, whole, loops)
 
     def parts(self, write: _Write) -> Iterator[tuple[Shape, Shape, Iterator[Patch]]]:
@@ -206,9 +212,9 @@ class Replay:
             first=first,
             rounds=rounds,
             around=tuple(kernel.loops[:-1]),
-            steps=list(zip(self._recorded[0].steps, made, strict=True)),
         )
-        kernel.steps.extend_later(count * len(made), run.all_steps)
+        steps = list(zip(self._recorded[0].steps, made, strict=True))
+        kernel.steps.extend_later(count * len(made), functools.partial(run.all_steps, steps))
         for buffer, write in self._writes:
             start, extent = write.start(first), write.extent
             whole = count * extent[0], *extent[1:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import pytest
 
 import pypto_cast as pypto
 from pypto_cast.recording.recording import Recording
-from pypto_cast.recording.steps import StepList, origin_of
+from pypto_cast.recording.steps import OperationStep, StepList, origin_of
 from tiling.box_map import _MOST_LATE, BoxWrites
 from tiling.grid import Shape
 
@@ -147,3 +148,23 @@ def test_nothing_is_made_of_iterations_that_nobody_asks_for(
         step.loops for step in recording.steps
     ]
     assert len(made) == 2 * 37
+
+
+def test_the_origin_of_an_array_keeps_no_step() -> None:
+    """A step may hold results, to tell whether they are open."""
+
+    def steps() -> int:
+        gc.collect()
+        return sum(type(x) is OperationStep for x in gc.get_objects())
+
+    @pypto.jit
+    def rows(x: Rows, out: Rows) -> None:
+        pypto.set_vec_tile_shapes(1, 8)
+        for i in pypto.loop(x.shape[0]):
+            out[i : i + 1, :] = pypto.exp(x[i : i + 1, :])
+
+    x, before = np.ones((20, 8), np.float32), steps()
+    out = np.zeros_like(x)
+    rows(x, out)
+    assert steps() == before
+    assert len(origin_of(out)) == 20
