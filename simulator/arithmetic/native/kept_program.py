@@ -15,8 +15,6 @@ from simulator.arithmetic.operation import Array
 
 _memory_of: Final = ctypes.c_char.from_buffer
 _address_of: Final = ctypes.addressof
-_POINTER: Final = ctypes.c_void_p.from_param
-_COUNT: Final = ctypes.c_int64.from_param
 
 
 class KeptProgram:
@@ -72,14 +70,18 @@ class KeptProgram:
         if self._results == in_turn + others and all(k < 0 for _, k in others):
             self._tail = [self._constants[-1 - k] for _, k in others]
         executor, (rows, columns) = nodes[0].executor, program.extents
+        level, steps, joins = executor.levels.index(executor.level), self._steps, self._joins
+        given_once = [level, _address_of(steps), len(steps), _address_of(joins)]
+        span = [len(program.buffers), 0, rows, 0, columns]
+        run = executor.library.pypto_cast_arithmetic_run
+        kinds = [kind.from_param for kind in run.argtypes or ()]
+        converted = [kind(each) for kind, each in zip(kinds, given_once, strict=False)]
         self._call = functools.partial(
-            executor.library["pypto_cast_arithmetic_run"],  # which converts no argument again
-            ctypes.c_int.from_param(executor.levels.index(executor.level)),
-            _POINTER(_address_of(self._steps)),
-            _COUNT(len(self._steps)),
-            _POINTER(_address_of(self._joins)),
+            executor.library[run.__name__],  # which converts no argument again
+            *converted,
         )
-        self._span = [_COUNT(each) for each in (len(program.buffers), 0, rows, 0, columns)]
+        after = kinds[len(given_once) + 1 :]  # the buffers are between
+        self._span = [kind(each) for kind, each in zip(after, span, strict=False)]
         self._rooms: list[tuple[bytearray, Any]] = []
         self._has_checks = any(x.checks for x in nodes)
 
