@@ -503,11 +503,11 @@ def not_executed(leaf: Leaf, isa: str) -> str:
         for fmt in (x.format for x in each.inputs[:1]):
             if lacked := NO_FORMAT.get((each.opcode, fmt), ""):
                 return f"{leaf.name} has {each.opcode} of {fmt} (it needs {lacked})"
-        if row is not None and not row.has_scalar and each.scalar not in (None, 1):
+        if row is not None and not row.scalars and each.scalar not in (None, 1):
             return f"{leaf.name} has {each.opcode} with the scalar {each.scalar:g}"
-        if row is not None and row.has_two_scalars and each.other_scalar is None:
+        if row is not None and row.scalars == 2 and each.other_scalar is None:
             return f"{leaf.name} has {each.opcode} with two numbers, which the dump lacks"
-        if row is not None and row.has_scalar and each.scalar is None:
+        if row is not None and row.scalars and each.scalar is None:
             return f"{leaf.name} has {each.opcode} with a number that the dump's JSON cannot hold"
         if row is not None and row.work is TileWork.SCATTER and each.function:
             return f"{leaf.name} has {each.opcode} with {each.function}, which joins elements"
@@ -575,8 +575,8 @@ def _step(
         opcode=row,
         inputs=inputs,
         outputs=outputs,
-        scalar=operation.scalar if row.has_scalar else None,
-        other_scalar=operation.other_scalar if row.has_two_scalars else None,
+        scalar=operation.scalar if row.scalars else None,
+        other_scalar=operation.other_scalar if row.scalars == 2 else None,
         scalar_first=operation.scalar_first,
         step=operation.step,
         function=operation.function,

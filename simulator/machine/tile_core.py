@@ -69,9 +69,9 @@ class TileCore:
                 f"reads {len(step.inputs)} and writes {len(step.outputs)} tiles; {row.name} reads "
                 f"{row.inputs} and writes {row.results}{', and scratch' if row.has_scratch else ''}"
             )
-        if row.has_scalar and step.scalar is None:
+        if row.scalars and step.scalar is None:
             raise SimulatorFault("has no scalar")
-        if row.has_two_scalars and step.other_scalar is None:
+        if row.scalars == 2 and step.other_scalar is None:
             raise SimulatorFault("has no second scalar")
         if row.work is TileWork.COMPARE and step.function not in OPERATIONS:
             raise SimulatorFault(f"names no comparison, but {step.function!r}")

@@ -77,10 +77,9 @@ class TileOpcode:
         function: what gives its values, for `tile_functions.evaluated`; "" where elements are only
             moved or converted.
         inputs: how many tiles it reads.
-        has_scalar: a number is an operand too.
-        has_two_scalars: a second number follows that one.
-        scalar_at: its place among the operands; None: the last one, unless the operation says that
-            it is the first.
+        scalars: how many numbers are operands too, at most two; a second one follows the first.
+        scalar_at: the place of the first among the operands; None: the last one, unless the
+            operation says that it is the first.
         results: the outputs that hold results.
         has_scratch: the outputs behind these are scratch memory, garbage afterwards.
         is_late: it fills scratch memory, and writes its result behind a barrier inside of it
@@ -99,8 +98,7 @@ class TileOpcode:
     begins: Pipe | None = None
     function: str = ""
     inputs: int = 1
-    has_scalar: bool = False
-    has_two_scalars: bool = False
+    scalars: int = 0
     scalar_at: int | None = None
     results: int = 1
     has_scratch: bool = False
@@ -119,10 +117,10 @@ class TileOpcode:
 
 _elements = partial(TileOpcode, work=TileWork.ELEMENTS, in_place=True)
 _binary = partial(_elements, inputs=2)
-_scalar = partial(_elements, has_scalar=True)
+_scalar = partial(_elements, scalars=1)
 _special = partial(_elements, has_scratch=True)
 _add_at = partial(
-    TileOpcode, work=TileWork.ADD_AT, inputs=3, has_scalar=True, has_scratch=True, in_place=True
+    TileOpcode, work=TileWork.ADD_AT, inputs=3, scalars=1, has_scratch=True, in_place=True
 )
 _extreme = partial(
     TileOpcode,
@@ -160,7 +158,7 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
             inside=("vconv", "vector_dup", "vand")),
     TileOpcode(name="EXPAND", work=TileWork.EXPAND, in_place=True,
             inside=("vector_dup", "vbrcb", _WITHIN)),
-    TileOpcode(name="VEC_DUP", work=TileWork.FILL, inputs=0, has_scalar=True,
+    TileOpcode(name="VEC_DUP", work=TileWork.FILL, inputs=0, scalars=1,
             inside=("vector_dup",)),
     TileOpcode(name="VIEW", work=TileWork.ALIAS, in_place=True, inside=()),
     TileOpcode(name="RESHAPE", work=TileWork.ALIAS, in_place=True, inside=()),
@@ -247,7 +245,7 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
             inside=("vdiv", "vconv", "vmuls", "vsub")),
     _special(name="FLOORDIV", function="floor_div", inputs=2, in_place=False,
             inside=("vdiv", "vconv", "vmul", "vsub", "vcmpvs", "vsel")),
-    _special(name="FLOORDIVS", function="floor_div", has_scalar=True, in_place=False,
+    _special(name="FLOORDIVS", function="floor_div", scalars=1, in_place=False,
             inside=("vdiv", "vconv", "vmuls", "vsub", "vcmpvs", "vsel")),
     _scalar(name="LReLU", function="lrelu", inside=("vlrelu",)),
     TileOpcode(name="PRELU", work=TileWork.WEIGH, function="lrelu", inputs=2, has_scratch=True,
@@ -283,7 +281,7 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
     _scalar(name="SBITWISERIGHTSHIFT", function="bitwise_right_shift", scalar_at=0,
             has_scratch=True, in_place=False, inside=_SHIFTED),
     _compare(name="CMP", inputs=2, inside=("vcmpv", "vnot", "vector_dup", "vsel", "vconv")),
-    _compare(name="CMPS", has_scalar=True,
+    _compare(name="CMPS", scalars=1,
             inside=("vcmpvs", "vnot", "vector_dup", "vsel", "vconv")),
     _elements(name="WHERE_TT", function="where", inputs=3, has_scratch=True,
             inside=("vconv", "vector_dup", "vcmpv", "vsel")),
@@ -291,17 +289,17 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
             inside=("vconv", "vector_dup", "vcmpv", "vsel")),
     _scalar(name="WHERE_ST", function="where", inputs=2, scalar_at=1, has_scratch=True,
             inside=("vconv", "vector_dup", "vcmpv", "vsel")),
-    _scalar(name="WHERE_SS", function="where", has_two_scalars=True, has_scratch=True,
+    _scalar(name="WHERE_SS", function="where", scalars=2, has_scratch=True,
             inside=("vconv", "vector_dup", "vcmpv", "vsel")),
     TileOpcode(name="TRIUL", work=TileWork.TRIANGLE, inside=("vector_dup", "vmul", _UNIT_S)),
-    TileOpcode(name="RANGE", work=TileWork.SPACED, inputs=0, has_scalar=True,
+    TileOpcode(name="RANGE", work=TileWork.SPACED, inputs=0, scalars=1,
             inside=(_UNIT_S, "vadds")),
-    TileOpcode(name="GATHER_MASK", work=TileWork.PATTERN, has_scalar=True,
+    TileOpcode(name="GATHER_MASK", work=TileWork.PATTERN, scalars=1,
             inside=("vreducev2",)),
     TileOpcode(name="ONEHOT", work=TileWork.ONE_HOT, inside=("vector_dup", _UNIT_S)),
-    TileOpcode(name="PAD", work=TileWork.PAD, has_scalar=True, moves_whole=True,
+    TileOpcode(name="PAD", work=TileWork.PAD, scalars=1, moves_whole=True,
             inside=("vcopy", "vector_dup")),
-    TileOpcode(name="FILLPAD", work=TileWork.PAD, has_scalar=True, inside=("vcopy", "vector_dup")),
+    TileOpcode(name="FILLPAD", work=TileWork.PAD, scalars=1, inside=("vcopy", "vector_dup")),
     TileOpcode(name="PACK", work=TileWork.BYTES, in_place=True, inside=(_WITHIN,)),
     TileOpcode(name="UNPACK", work=TileWork.BYTES, inside=(_WITHIN,)),
     _transpose(name="TRANSPOSE_VNCHWCONV", has_scratch=True, is_late=True,
@@ -315,10 +313,10 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
     TileOpcode(name="GATHER_ELEMENT", work=TileWork.GATHER, inputs=2, has_scratch=True,
             inside=(_UNIT_S, "vmuls", "vgather")),
     TileOpcode(name="SCATTER_ELEMENT", work=TileWork.SCATTER, pipe=Pipe.S, inputs=2,
-            has_scalar=True, in_place=True, inside=(_UNIT_S,)),
+            scalars=1, in_place=True, inside=(_UNIT_S,)),
     TileOpcode(name="SCATTER", work=TileWork.SCATTER, pipe=Pipe.S, inputs=3, has_scratch=True,
             in_place=True, inside=(_UNIT_S,)),
-    TileOpcode(name="BITSORT", work=TileWork.SORT32, begins=Pipe.S, has_scalar=True,
+    TileOpcode(name="BITSORT", work=TileWork.SORT32, begins=Pipe.S, scalars=1,
             has_scratch=True, inside=(_UNIT_S, "vadds", "vbitsort")),
     TileOpcode(name="MRGSORT", work=TileWork.MERGE, has_scratch=True, in_place=True,
             inside=("vmrgsort4", _WITHIN)),

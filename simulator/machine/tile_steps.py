@@ -211,7 +211,7 @@ def step_values(step: TileStep, inputs: Sequence[_Values], family: str = A2_A3) 
         case TileWork.PAIR:
             return _paired(row.function, inputs, step.inputs[0].format)
         case TileWork.ELEMENTS | TileWork.COMPARE:
-            fmt = result.format if row.has_two_scalars else step.inputs[-1].format
+            fmt = result.format if row.scalars == 2 else step.inputs[-1].format
             operands = list(inputs)
             if row.takes_blocks:
                 operands = [_repeated(each, result.shape) for each in inputs]

@@ -189,7 +189,7 @@ class RecordedNodes:
         kinds = "".join("T" if isinstance(each, Tensor) else "S" for each in operands)
         opcode = row.opcodes.get(kinds)
         runs = None if opcode is None else TILE_OPCODES.get(opcode)
-        most = 1 if runs is None else 1 + runs.has_two_scalars
+        most = 1 if runs is None else max(1, runs.scalars)
         if opcode is None or len(numbers) > most:
             why = "no tile opcode is known for these operands"
             if opcode is not None and opcode in NO_ROW:
@@ -201,7 +201,7 @@ class RecordedNodes:
                 raise PlanError(f"{name} {call.place}: {_OPEN_NUMBER}")
             scalars.append(float(number.value))
         asked: dict[str, Any] = {"scalar": scalars[-1]}
-        if runs is not None and runs.has_two_scalars:
+        if runs is not None and runs.scalars == 2:
             asked = dict(zip(("scalar", "other_scalar"), scalars[1:], strict=True))
         rank = len(call.result.shape)
         inputs = [self._of_rank(call, self._value(call, each), rank) for each in tensors]

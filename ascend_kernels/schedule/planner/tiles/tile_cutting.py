@@ -178,7 +178,7 @@ class _Cutter(IndexedCutter):
             outputs = [self._written(target, offset, extent)]
             if self._row.work is TileWork.COMPARE:
                 inputs = [self._compared(each) for each in inputs]
-            outputs += self._scratch([target] if self._row.has_two_scalars else operands, extent)
+            outputs += self._scratch([target] if self._row.scalars == 2 else operands, extent)
             self._operate(node.opcode, inputs, outputs, node.attributes)
 
     def _is_column(self, operand: int, shape: Shape) -> bool:
