@@ -28,7 +28,14 @@ from simulator.machine.memory import (
     UbRange,
     VectorMemory,
 )
-from simulator.machine.tile_opcodes import OVER_FIRST, REDUCTIONS, UNBOUND, TileOpcode, TileWork
+from simulator.machine.tile_opcodes import (
+    FROM_GM,
+    OVER_FIRST,
+    REDUCTIONS,
+    UNBOUND,
+    TileOpcode,
+    TileWork,
+)
 from simulator.machine.tile_steps import TileBox, TileStep, changed_input, step_results
 from tiling.chips import Chip
 from tiling.grid import Shape
@@ -87,7 +94,9 @@ class TileCore:
             return Effect()
         for tile in tiles:
             self._check_rows(tile)
-        if row.pipe in _COPIED:
+        if row.work in FROM_GM:
+            _check_from_gm(step)
+        elif row.pipe in _COPIED:
             _check_copy(step)
         reads = tuple(region for tile in step.inputs for region in tile.regions())
         results, scratch = step.outputs[: row.results], step.outputs[row.results :]
@@ -266,6 +275,7 @@ _ALONG_AXES: Final = (
     REDUCTIONS
     | _BY_INDEX
     | {TileWork.ACCUMULATE, TileWork.EXTREME, TileWork.ADD_AT, TileWork.EXPAND, TileWork.TRANSPOSE}
+    | {TileWork.SELECT}
 )
 """Works that go along axes of their first input."""
 
@@ -288,6 +298,14 @@ def _check_copy(step: TileStep) -> None:
         raise SimulatorFault(f"copies from {source.space} to {target.space}")
     if source.format is not target.format:
         raise SimulatorFault(f"copies {source.format} to {target.format}")
+
+
+def _check_from_gm(step: TileStep) -> None:
+    for tile in step.inputs:
+        if tile.space == UB:
+            raise SimulatorFault(f"reads {tile}, and {step.opcode.name} reads GM")
+    if step.outputs[0].space != UB:
+        raise SimulatorFault(f"writes {step.outputs[0]}, and {step.opcode.name} writes UB")
 
 
 def _check_axes(step: TileStep) -> None:

@@ -243,6 +243,10 @@ def step_values(step: TileStep, inputs: Sequence[_Values], family: str = A2_A3) 
             ).values
         case TileWork.GATHER:
             return _gathered(inputs, step.inputs[0].format, step.axis)
+        case TileWork.SELECT:
+            return _selected(inputs, step.axis)
+        case TileWork.PAGED_ROWS:
+            return _paged_rows(step, inputs)
         case TileWork.SCATTER:
             return _scattered(step, inputs)
         case TileWork.ADD_AT:
@@ -323,6 +327,24 @@ def _gathered(inputs: Sequence[_Values], fmt: Format, axis: int) -> _Values:
     beside[axis] = slice(None)
     source = source[tuple(beside)]
     return gather(Enclosure(values=source), Enclosure(values=index), fmt, axis=axis).values
+
+
+def _selected(inputs: Sequence[_Values], axis: int) -> _Values:
+    """Slices read by indices, whose axes come in the place of the one that they are along."""
+    source, index = inputs
+    _check_indices(index, source.shape[axis])
+    return np.take(source, index, axis)
+
+
+def _paged_rows(step: TileStep, inputs: Sequence[_Values]) -> _Values:
+    """Rows read by numbers in the order of a table, which has the block of rows of each."""
+    source, index, table = inputs
+    assert step.scalar is not None
+    block, numbers = int(step.scalar), index.reshape(-1).astype(np.int64)
+    _check_indices(numbers, table.size * block)
+    rows = table.reshape(-1).astype(np.int64)[numbers // block] * block + numbers % block
+    _check_indices(rows, source.shape[0])
+    return np.take(source, rows, 0)
 
 
 def _scattered(step: TileStep, inputs: Sequence[_Values]) -> _Values:

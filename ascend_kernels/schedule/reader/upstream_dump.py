@@ -532,11 +532,25 @@ class _Root:
                 )
             )
         by_place = {entry: base for base, entry in entries.items()}
-        for entry in text.shapes:
+
+        def numbers_of(entry: int, part: int) -> tuple[Scalar, ...]:
+            """Of an operand the offset, the extents, those of its tensor, and those with data."""
             dims = (by_place.get(entry + 1, len(arguments)) - by_place[entry] - 1) // 4
-            first = by_place[entry] + 1 + 3 * dims
-            shape = tuple(map(resolve.argument, range(first, first + dims)))
-            accesses.append(Access(tensor="", offset=(), shape=shape))
+            first = by_place[entry] + 1 + part * dims
+            return tuple(map(resolve.argument, range(first, first + dims)))
+
+        if text.taken and len(entries) != text.entries:
+            raise ValueError(
+                f"a call of {text.leaf.name} has {len(entries)} lists for {text.entries} tensors: "
+                "it reads in GM what it writes there, and they are told together"
+            )
+        for entry in text.taken:
+            name = self._name(self._raw_of(operands[entry]))
+            self.read.add(name)
+            offset, shape = numbers_of(entry, 0), numbers_of(entry, 3)
+            accesses.append(Access(tensor=name, offset=offset, shape=shape))
+        for entry in text.shapes:
+            accesses.append(Access(tensor="", offset=(), shape=numbers_of(entry, 3)))
         for place in text.numbers:
             number = resolve.argument(place)
             if isinstance(number, int) and number >= 1 << MAX_BITS - 1:

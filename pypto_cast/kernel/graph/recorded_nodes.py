@@ -406,6 +406,24 @@ class RecordedNodes:
         axis = dim % len(input.shape)
         self._add(call, "gather", ROWS["gather"].opcodes["TT"], [input, index], axis=axis)
 
+    def _select(self, call: Call, input: Tensor, dim: int, index: Tensor) -> None:
+        axis = dim % len(input.shape)
+        self._add(
+            call, "index_select", ROWS["index_select"].opcodes["TT"], [input, index], axis=axis
+        )
+
+    def _paged_rows(
+        self,
+        call: Call,
+        param: Tensor,
+        indices: Tensor,
+        block_table: Tensor,
+        block_size: int,
+        axis: int,
+    ) -> None:
+        opcode, operands = ROWS["gather_in_ub"].opcodes["TTT"], [param, indices, block_table]
+        self._add(call, "gather_in_ub", opcode, operands, scalar=float(block_size))
+
     def _scatter(
         self, call: Call, input: Tensor, dim: int, index: Tensor, src: object, *, reduce: Any = None
     ) -> None:

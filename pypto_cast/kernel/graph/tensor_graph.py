@@ -206,6 +206,8 @@ class _Reader(RecordedNodes):
             "cumsum": self._accumulate,
             "cumprod": self._accumulate,
             "gather": self._gather,
+            "index_select": self._select,
+            "gather_in_ub": self._paged_rows,
             "scatter": self._scatter,
             "index_added": self._added,
             "extreme": self._extreme,

@@ -54,6 +54,36 @@ class IndexedCutter(TileRegions):
             boxes = [read, (index, offset, extent)]
             self._operate(node.opcode, boxes, [result, scratch], node.attributes)
 
+    def _select(self) -> None:
+        """All of the axis, and the indices of each tile (vector/indexing.cpp:262)."""
+        node = self._node
+        (source, index), (target,) = node.inputs, node.outputs
+        axis, whole = node.attributes.axis, self._regions[source].tensor.shape
+        end = axis + len(self._regions[index].tensor.shape)
+        for offset, extent in self._tiles(self._regions[target].tensor.shape):
+            start, size = (*offset[:axis], 0, *offset[end:]), (*extent[:axis], whole[axis])
+            boxes = [
+                (source, start, (*size, *extent[end:])),
+                (index, offset[axis:end], extent[axis:end]),
+            ]
+            result = [self._written(target, offset, extent)]
+            self._operate(node.opcode, boxes, result, node.attributes)
+
+    def _paged_rows(self) -> None:
+        """All rows, the indices of each tile and the whole table (operation_impl.cpp:1348)."""
+        node = self._node
+        (source, index, table), (target,) = node.inputs, node.outputs
+        rows = self._regions[source].tensor.shape[0]
+        blocks = self._regions[table].tensor.shape
+        for offset, extent in self._tiles(self._regions[target].tensor.shape):
+            boxes = [
+                (source, at(offset, 0, 0), at(extent, 0, rows)),
+                (index, (0, offset[0]), (1, extent[0])),
+                (table, (0, 0), blocks),
+            ]
+            result = [self._written(target, offset, extent)]
+            self._operate(node.opcode, boxes, result, node.attributes)
+
     def _scatter(self) -> None:
         """All of the axis, and the indices of each tile (vector/indexing.cpp:528, :678)."""
         node = self._node

@@ -18,7 +18,7 @@ from ascend_kernels.schedule.planner.tiles.tile_graph import (
     exchanged,
 )
 from ascend_kernels.schedule.scalars import Scalar, clamped
-from simulator.machine.tile_opcodes import REDUCTIONS, TILE_OPCODES, TileWork
+from simulator.machine.tile_opcodes import FROM_GM, REDUCTIONS, TILE_OPCODES, TileWork
 
 GIVES_EXTENTS = (TileWork.EXPAND, TileWork.FILL)
 """Kinds of work whose results hold data in extents of their own."""
@@ -85,7 +85,7 @@ def inferred(
         held = graph.tensors[node.outputs[0]]
         work = TILE_OPCODES[node.opcode].work if node.opcode in TILE_OPCODES else None
         inputs = [found[each] for each in node.inputs if each in found]
-        if node.opcode in COPIES or work in GIVES_EXTENTS or not inputs:
+        if node.opcode in COPIES or work in GIVES_EXTENTS or (not inputs and work not in FROM_GM):
             result = own(node)
         elif node.opcode == "VIEW":
             result = tuple(map(clamped, inputs[0], node.attributes.offset, held.shape))
@@ -93,7 +93,7 @@ def inferred(
             result = held.extents
         elif work in (TileWork.WEIGH, TileWork.SCATTER, TileWork.ADD_AT):
             result = inputs[0]
-        elif work in _OF_OWN_SHAPE or _has_blocks(graph, node):
+        elif work in _OF_OWN_SHAPE | FROM_GM or _has_blocks(graph, node):
             result = held.shape
         elif work is TileWork.TRANSPOSE:
             result = exchanged(inputs[0], node.attributes.axes)

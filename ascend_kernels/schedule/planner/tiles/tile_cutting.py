@@ -123,6 +123,10 @@ class _Cutter(IndexedCutter):
                 self._accumulate()
             case TileWork.GATHER:
                 self._gather()
+            case TileWork.SELECT:
+                self._select()
+            case TileWork.PAGED_ROWS:
+                self._paged_rows()
             case TileWork.SCATTER:
                 self._scatter()
             case TileWork.EXTREME:

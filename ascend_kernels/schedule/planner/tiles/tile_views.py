@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from ascend_kernels.schedule.parts import TAKERS, Scalars
 from ascend_kernels.schedule.planner.tiles.tile_graph import (
     BLOCK_BYTES,
     Attributes,
@@ -254,7 +255,7 @@ def settle_moves(graph: TileGraph) -> TileGraph:
     for node in graph.nodes:
         (target, *_) = node.outputs
         readers = users.get(target, ())
-        turned = [each for each in readers if _transposes_by(each) is Pipe.MTE2]
+        turned = [each for each in readers if _takes_from_gm(each)]
         if turned and turned == readers and node.opcode == "VIEW" and lies_in_gm(node.inputs[0]):
             tensors[target] = replace(tensors[target], memory=Memory.TEMPORARY)
         is_there = node.opcode == "ASSEMBLE" and (lies_in_gm(node.inputs[0]) or target in apart)
@@ -291,6 +292,15 @@ def _transposes_by(node: Node) -> Pipe | None:
     return row.pipe if row is not None and row.work is TileWork.TRANSPOSE else None
 
 
+def _takes_from_gm(node: Node) -> bool:
+    """True of an operation that reads its operands in GM, and not by a copy of a tile."""
+    return _reads_gm(node) or _transposes_by(node) is Pipe.MTE2
+
+
+def _reads_gm(node: Node) -> bool:
+    return node.opcode in TAKERS
+
+
 def _begins_within_block(view: Node, tensor: TileTensor) -> bool:
     """True for a view whose rows begin within a block of UB (AssignMoveOpForView)."""
     last = view.attributes.offset[-1:] if view.opcode == "VIEW" else ()
@@ -320,6 +330,7 @@ def _needs_gm(tensor: TileTensor, writers: Sequence[Node], readers: Sequence[Nod
     return (
         math.prod(tensor.shape) * item > _MOST_JOINED_BYTES
         or any(sum(each) % BLOCK_BYTES for each in starts)
+        or (len(readers) > 0 and all(map(_reads_gm, readers)))
         or (
             tensor.memory is Memory.UB
             and len(readers) > 0
@@ -353,16 +364,24 @@ def place_moves(graph: TileGraph) -> TileGraph:
             origin = (0,) * len(graph.tensors[target[0]].shape)
             asked = replace(node.attributes, offset=offset or origin)
             node = replace(node, outputs=target, attributes=asked)
-        elif _transposes_by(node) is Pipe.MTE2:
-            writers = made.get(node.inputs[0], ())
-            views = [each for each in writers if each.opcode == "VIEW"]
-            source = views[0].inputs if views else node.inputs
-            offset = views[0].attributes.offset if views else ()
-            origin = (0,) * len(graph.tensors[source[0]].shape)
-            asked = replace(node.attributes, offset=offset or origin)
-            node = replace(node, inputs=source, attributes=asked)
+        elif _takes_from_gm(node):
+            found = [_place_in_gm(graph, made.get(each, ()), each) for each in node.inputs]
+            asked = replace(node.attributes, offset=found[0][1])
+            if not asked.axes:
+                shapes = (graph.tensors[each].shape for each in node.inputs)
+                places = (offset for _, offset in found)
+                asked = replace(node.attributes, taken=tuple(zip(places, shapes, strict=True)))
+            node = replace(node, inputs=tuple(each for each, _ in found), attributes=asked)
         kept.append(node)
     return replace(graph, nodes=tuple(kept))
+
+
+def _place_in_gm(graph: TileGraph, writers: Sequence[Node], tensor: int) -> tuple[int, Scalars]:
+    """The tensor that a view in GM is of, and its place there."""
+    view = next((each for each in writers if each.opcode == "VIEW"), None)
+    if view is None:
+        return tensor, (0,) * len(graph.tensors[tensor].shape)
+    return view.inputs[0], view.attributes.offset
 
 
 def takes_part(graph: TileGraph, reader: Node, reshapes: Sequence[Node]) -> bool:
