@@ -51,6 +51,8 @@ class TileWork(enum.Enum):
     TRIANGLE = "the elements on one side of a diagonal, their products with 0 on the other"
     SPACED = "numbers at a distance from each other"
     WEIGH = "a function of the elements, and of one weight for each place of the second axis"
+    QUANTIZE = "elements times a number of their row, and one added, in 8 bits"
+    DEQUANTIZE = "elements less a number of their row, times another"
     BLOCKS = "a block for each element of a packed column, which repeats it"
     BYTES = "the same bytes, as elements of another format along one axis"
     ALIAS = "another view of the same bytes; nothing moves"
@@ -262,6 +264,12 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
     _scalar(name="GCDS", function="gcd", inside=(_UNIT_S,)),
     _binary(name="EXPANDEXPDIF", function="expand_exp_dif", takes_blocks=True,
             inside=("vsub", "vexp")),
+    TileOpcode(name="QUANTIZE_SYM", work=TileWork.QUANTIZE, inputs=2, has_scratch=True,
+            inside=("vbrcb", "vmul", "vconv")),
+    TileOpcode(name="QUANTIZE_ASYM", work=TileWork.QUANTIZE, inputs=3, has_scratch=True,
+            inside=("vbrcb", "vmul", "vadd", "vconv")),
+    TileOpcode(name="DEQUANTIZE", work=TileWork.DEQUANTIZE, inputs=3,
+            inside=("vconv", _UNIT_S, "vadds", "vmuls")),
     TileOpcode(name="BRCB", work=TileWork.BLOCKS, in_place=True, inside=("vbrcb",)),
     _scalar(name="AXPY", function="axpy", inputs=2, inside=("vaxpy",)),
     _elements(name="BITWISENOT", function="bitwise_not", inside=("vnot",)),

@@ -187,8 +187,11 @@ def changed_input(work: TileWork, scalar: float | None, function: str) -> int | 
     """The place of an input that is other numbers afterwards, whatever lies where; None of none.
 
     An addition by index multiplies its terms (tileop indexadd.h:32), a sort in rising order changes
-    the sign of its elements (sort.h:66).
+    the sign of its elements (sort.h:66), and a quantisation multiplies where its elements lie
+    (pto-isa a2a3/TQuant.hpp).
     """
+    if work is TileWork.QUANTIZE:
+        return 0
     if work is TileWork.ADD_AT and scalar is not None and is_factor(scalar):
         return 1
     return 0 if work is TileWork.SORT32 and function == ASCENDING else None
@@ -265,6 +268,10 @@ def step_values(step: TileStep, inputs: Sequence[_Values], family: str = A2_A3) 
             return _triangle(step, inputs[0])
         case TileWork.SPACED:
             return _spaced(step)
+        case TileWork.QUANTIZE:
+            return _quantized(step, inputs)
+        case TileWork.DEQUANTIZE:
+            return _dequantized(step, inputs)
         case TileWork.WEIGH:
             return _weighed(row.function, inputs, step.inputs[0].format)
         case TileWork.EXTREME | TileWork.PAIR_EXTREME:
@@ -472,6 +479,29 @@ def _weighed(function: str, inputs: Sequence[_Values], fmt: Format) -> _Values:
     if values.ndim > 2:
         return found
     return np.where(values == 0, evaluated("mul", (values, spread), fmt), found)
+
+
+def _quantized(step: TileStep, inputs: Sequence[_Values]) -> _Values:
+    """Products with the numbers of the rows, these or sums with further ones in 8 bits."""
+    values, *numbers = inputs
+    for name, each in zip(("mul", "add"), numbers, strict=False):
+        values = evaluated(name, (values, _of_rows(each, values)), FP32)
+    return arithmetic.cast(step.conversions, Enclosure(values=values)).values
+
+
+def _dequantized(step: TileStep, inputs: Sequence[_Values]) -> _Values:
+    """Differences from the last numbers of the rows, times the others, in FP32."""
+    whole, scales, zeros = inputs
+    values = arithmetic.cast(step.conversions, Enclosure(values=whole)).values
+    for name, each in (("sub", zeros), ("mul", scales)):
+        values = evaluated(name, (values, _of_rows(each, values)), FP32)
+    return values
+
+
+def _of_rows(numbers: _Values, values: _Values) -> _Values:
+    if numbers.shape != values.shape[:-1]:
+        raise SimulatorFault(f"has {numbers.shape} numbers for the rows of {values.shape}")
+    return np.ascontiguousarray(np.broadcast_to(numbers[..., None], values.shape))
 
 
 def _reduced(function: str, values: _Values, fmt: Format, axis: int, family: str) -> _Values:

@@ -54,7 +54,7 @@ from ascend_kernels.schedule.reader.dump_slots import (
 from ascend_kernels.schedule.reader.dump_texts import read_arguments, read_leaf_text
 from ascend_kernels.schedule.scalars import Scalar
 from ascend_kernels.schedule.schedule import DUMP, Schedule
-from ascend_kernels.schedule.task_lowering import not_executed
+from ascend_kernels.schedule.step_lowering import not_executed
 from tiling.chips import chip_named
 
 LAST_PASS: Final = "Pass_36_CodegenPreproc"

@@ -348,6 +348,52 @@ class RecordedNodes:
     def _unpack(self, call: Call, input: Tensor, dtype: DataType) -> None:
         self._add(call, "unpack", ROWS["unpack"].opcodes["T"], [input])
 
+    def _scale_rows(self, call: Call, name: str, operands: Sequence[int]) -> None:
+        """Rows with a number each; columns are transposed before and behind.
+
+        One axis becomes two, and a scale alone has zeros beside it where they are taken from it
+        (at 883e7dfb0, vector/quantization.cpp:723, :1026).
+        """
+        asked = inspect.signature(call.operation).bind(*call.arguments, **call.named).arguments
+        source, *numbers = operands
+        held, tile = self._tensors[source], tuple(call.settings.vec_tile_shapes)
+        rank, given = len(held.shape), call.result.dtype.number_format
+        swapped = (rank - 2, rank - 1) if int(asked["axis"]) in (-2, rank - 2) and rank > 1 else ()
+        if swapped and rank > 2:
+            raise PlanError(
+                f"{name} {call.place}: along the axis before the last of {rank}, which upstream "
+                "transposes with others merged, not planned"
+            )
+        shape, opcode = held.shape, ROWS[name].opcodes["T" * len(operands)]
+
+        def between(fmt: Format) -> int:
+            return self._between(held, shape, fmt)
+
+        if rank == 1:
+            shape, tile = (1, *shape), (1, *tile)
+            source = between(held.format)
+            self._node(call, "reshape", ROWS["reshape"].opcodes["T"], operands[:1], source)
+        elif swapped:
+            shape = exchanged(shape, swapped)
+            turned = between(held.format)
+            moved: dict[str, Any] = {"axes": swapped, "tile_shape": tile}
+            self._node(call, name, "TRANSPOSE_VNCHWCONV", [source], turned, **moved)
+            source, tile = turned, exchanged(tile, swapped)
+        if name == "dequantize" and len(numbers) == 1:
+            numbers.append(self._between(self._tensors[numbers[0]], shape[:-1]))
+            self._node(
+                call, "full", ROWS["full"].opcodes["S"], [], numbers[1], scalar=0.0, tile_shape=tile
+            )
+        is_last = rank > 1 and not swapped
+        result = None if is_last else between(given)
+        self._node(call, name, opcode, [source, *numbers], result, tile_shape=tile)
+        result = self._nodes[-1].outputs[0]
+        if swapped:
+            moved = {"axes": swapped, "tile_shape": tile}
+            self._node(call, name, "TRANSPOSE_VNCHWCONV", [result], **moved)
+        elif rank == 1:
+            self._node(call, "reshape", ROWS["reshape"].opcodes["T"], [result])
+
     def _cast(
         self,
         call: Call,

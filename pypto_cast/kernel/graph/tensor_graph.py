@@ -51,6 +51,8 @@ _PLACED: Final = ("view", "__getitem__", "assemble", "__setitem__")
 """Operations at places that may be known only when the kernel runs."""
 _PASSES: Final = "pass_options"
 _UNROLLED: Final = re.compile(r"_Unroll(?!1_)")
+_BY_ROWS: Final = ("quantize", "dequantize")
+"""Operations whose parts here are one tile operation of upstream's, with a number for each row."""
 _PADDED_DIMS: Final = 5
 """The axes that upstream's tile operations count, those that a tensor lacks before its own."""
 _AROUND: Final = ("RESHAPE", "VIEW", "ASSEMBLE")
@@ -241,6 +243,11 @@ class _Reader(RecordedNodes):
         check_release(call, name)
         arguments = (*call.arguments, *call.named.values())
         operands = [self._value(call, each) for each in arguments if isinstance(each, Tensor)]
+        if name in _BY_ROWS:
+            self._drop_parts(call, operands)
+            self._scale_rows(call, name, operands)
+            self._checked = len(self._nodes)
+            return
         made = {each.opcode for each in self._parts(call, operands, self._checked)}
         row, others = ROWS[name], [each for each in arguments if not isinstance(each, Tensor)]
         composed = row.composed_by
@@ -259,6 +266,16 @@ class _Reader(RecordedNodes):
                 needed |= {*node.inputs} - {*operands}
                 yield node
 
+    def _drop_parts(self, call: Call, operands: Sequence[int]) -> list[Node]:
+        """Take back the nodes that lead from an operation's operands to its result."""
+        parts = [*self._parts(call, operands, 0)]
+        first = min((self._nodes.index(each) for each in parts), default=len(self._nodes))
+        for node in self._nodes[first:]:  # those of which nothing is in the result, too
+            del self._lines[node.outputs[0]], self.wide[node.number]
+            self._numbered.pop(node.number, None)
+        del self._nodes[first:]
+        return parts
+
     def _take_whole(self, call: Call, name: str, operands: list[int], others: list[Any]) -> None:
         """Replace the nodes of an operation's parts by one of its own opcode."""
         row = ROWS[name]
@@ -276,15 +293,9 @@ class _Reader(RecordedNodes):
                 "that are not planned"
             )
         opcode, scalar, function = row.opcodes[kinds], row.implied_scalar, ""
-        first = len(self._nodes)
-        for node in self._parts(call, operands, 0):
-            first = self._nodes.index(node)
+        for node in self._drop_parts(call, operands):
             if node.opcode == opcode:
                 scalar, function = node.attributes.scalar, node.attributes.function
-        for node in self._nodes[first:]:  # those of which nothing is in the result, too
-            del self._lines[node.outputs[0]], self.wide[node.number]
-            self._numbered.pop(node.number, None)
-        del self._nodes[first:]
         if kinds.endswith("S"):
             (number,) = numbers
             if isinstance(number, bool) or not isinstance(number, (int, float)):

@@ -29,6 +29,7 @@ _OF_OWN_SHAPE: Final = frozenset(
         *(TileWork.PATTERN, TileWork.ONE_HOT, TileWork.BYTES, TileWork.BLOCKS),
         *(TileWork.SORT32, TileWork.MERGE, TileWork.EXTRACT),
         *(TileWork.EXTREME, TileWork.PAIR_EXTREME),
+        *(TileWork.QUANTIZE, TileWork.DEQUANTIZE),
     )
 )
 """Kinds of work whose results hold data in all of their shape."""

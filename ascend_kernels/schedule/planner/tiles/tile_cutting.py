@@ -139,6 +139,8 @@ class _Cutter(IndexedCutter):
                 self._pad()
             case TileWork.WEIGH:
                 self._weigh()
+            case TileWork.QUANTIZE | TileWork.DEQUANTIZE:
+                self._scale_rows()
             case TileWork.ONE_HOT:
                 self._one_hot()
             case TileWork.PATTERN:
@@ -328,6 +330,17 @@ class _Cutter(IndexedCutter):
             result = [self._written(target, offset, extent)]
             result += self._scratch([source], extent)
             boxes = [(source, offset, extent), (weights, offset[1:2], extent[1:2])]
+            self._operate(node.opcode, boxes, result, node.attributes)
+
+    def _scale_rows(self) -> None:
+        """The numbers of its rows beside each tile (vector/quantization.cpp:546, at 883e7dfb0)."""
+        node = self._node
+        (source, *numbers), (target,) = node.inputs, node.outputs
+        for offset, extent in self._tiles(self._regions[target].tensor.shape):
+            result = [self._written(target, offset, extent)]
+            result += self._scratch([source], extent)
+            boxes = [(source, offset, extent)]
+            boxes += [(each, offset[:-1], extent[:-1]) for each in numbers]
             self._operate(node.opcode, boxes, result, node.attributes)
 
     def _pad(self) -> None:
