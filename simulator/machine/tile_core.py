@@ -32,6 +32,7 @@ from simulator.machine.tile_opcodes import (
     FROM_GM,
     OVER_FIRST,
     REDUCTIONS,
+    TO_GM,
     UNBOUND,
     TileOpcode,
     TileWork,
@@ -96,6 +97,8 @@ class TileCore:
             self._check_rows(tile)
         if row.work in FROM_GM:
             _check_from_gm(step)
+        elif row.work in TO_GM:
+            _check_to_gm(step)
         elif row.pipe in _COPIED:
             _check_copy(step)
         reads = tuple(region for tile in step.inputs for region in tile.regions())
@@ -306,6 +309,17 @@ def _check_from_gm(step: TileStep) -> None:
             raise SimulatorFault(f"reads {tile}, and {step.opcode.name} reads GM")
     if step.outputs[0].space != UB:
         raise SimulatorFault(f"writes {step.outputs[0]}, and {step.opcode.name} writes UB")
+
+
+def _check_to_gm(step: TileStep) -> None:
+    """Refuse any but one input in GM, in whose place the result is."""
+    (result,) = step.outputs
+    in_gm = [tile for tile in step.inputs if tile.space != UB]
+    if result.space == UB or in_gm != [result]:
+        raise SimulatorFault(
+            f"writes {result} over {', '.join(map(str, in_gm)) or 'nothing in GM'}, which is no "
+            "place in GM that it reads too"
+        )
 
 
 def _check_axes(step: TileStep) -> None:

@@ -38,6 +38,7 @@ class TileWork(enum.Enum):
     ACCUMULATE = "the sums or products of all elements up to each along an axis"
     GATHER = "elements along an axis, read by indices"
     SELECT = "slices along an axis of a tensor in GM, read by indices there"
+    PUT = "rows written to a tensor in GM where indices say"
     PAGED_ROWS = "rows of a tensor in GM, read by indices and a table of its blocks there"
     SCATTER = "the elements, and others along an axis where indices name places"
     ADD_AT = "the elements, and terms times the scalar added along an axis where indices say"
@@ -63,6 +64,8 @@ class TileWork(enum.Enum):
 REDUCTIONS: Final = frozenset((TileWork.REDUCE, TileWork.REDUCE_LINES))
 FROM_GM: Final = frozenset((TileWork.SELECT, TileWork.PAGED_ROWS))
 """Works that read their inputs where these are, in GM."""
+TO_GM: Final = frozenset((TileWork.PUT,))
+"""Works that change a tensor in GM: an input there, in whose place the result is."""
 OVER_FIRST: Final = frozenset((TileWork.SCATTER, TileWork.ADD_AT))
 """Works that change elements of their first input, which lies where their result does."""
 NUMBERED: Final = frozenset((TileWork.TRIANGLE, TileWork.SPACED))
@@ -328,6 +331,10 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
             inside=(_UNIT_S, _IN)),
     TileOpcode(name="GATHER_IN_UB", work=TileWork.PAGED_ROWS, pipe=Pipe.MTE2, inputs=3, scalars=1,
             inside=(_UNIT_S, _IN)),
+    TileOpcode(name="INDEX_OUTCAST", work=TileWork.PUT, pipe=Pipe.MTE3, inputs=3,
+            in_place=True, inside=(_UNIT_S, _OUT)),
+    TileOpcode(name="INDEX_PUT", work=TileWork.PUT, pipe=Pipe.MTE3, inputs=3, in_place=True,
+            inside=(_UNIT_S, _OUT)),
     TileOpcode(name="SCATTER_ELEMENT", work=TileWork.SCATTER, pipe=Pipe.S, inputs=2,
             scalars=1, in_place=True, inside=(_UNIT_S,)),
     TileOpcode(name="SCATTER", work=TileWork.SCATTER, pipe=Pipe.S, inputs=3, has_scratch=True,
@@ -367,11 +374,9 @@ PAIRED: Final[Mapping[str, str]] = MappingProxyType(
 )
 """By a reduction, the opcode that joins two of its tiles."""
 ADDED_IN_GM: Final = "additions in GM by several tasks, whose order is not public"
-_BY_GM: Final = "places in GM to write to by indices that are data"
 NO_ROW: Final[Mapping[str, str]] = MappingProxyType(
     {
         "TILEDMRGSORT": "pairs of several tiles, whose merging is not modelled",
-        **dict.fromkeys(("INDEX_OUTCAST", "INDEX_PUT"), _BY_GM),
         **dict.fromkeys(("A_MUL_B", "GATHER_IN_L1"), "the cube's memories, which are not modelled"),
         "POWS": "a number that chooses among several functions",
         "REMRS": "a number before its tile, which the dump puts behind it",

@@ -250,6 +250,8 @@ def step_values(step: TileStep, inputs: Sequence[_Values], family: str = A2_A3) 
             return _selected(inputs, step.axis)
         case TileWork.PAGED_ROWS:
             return _paged_rows(step, inputs)
+        case TileWork.PUT:
+            return _put(step, inputs)
         case TileWork.SCATTER:
             return _scattered(step, inputs)
         case TileWork.ADD_AT:
@@ -352,6 +354,31 @@ def _paged_rows(step: TileStep, inputs: Sequence[_Values]) -> _Values:
     rows = table.reshape(-1).astype(np.int64)[numbers // block] * block + numbers % block
     _check_indices(rows, source.shape[0])
     return np.take(source, rows, 0)
+
+
+def put_target(step: TileStep) -> int:
+    """The place of the input in GM that is written to."""
+    return next(k for k, tile in enumerate(step.inputs) if tile.space == step.outputs[0].space)
+
+
+def _put(step: TileStep, inputs: Sequence[_Values]) -> _Values:
+    """A tensor with other rows where indices say; of equal ones the last one's stays.
+
+    INDEX_OUTCAST leaves rows of negative indices out (tileop index_outcast.h).
+    """
+    place = put_target(step)
+    values, index = (each for k, each in enumerate(inputs) if k != place)
+    target = inputs[place].copy()
+    numbers = index.reshape(-1).astype(np.int64)
+    leading = target.shape[:1] if step.opcode.name == "INDEX_PUT" else target.shape[:-1]
+    rows, given = target.reshape(math.prod(leading), -1), values.reshape(numbers.size, -1)
+    if given.shape[1] != rows.shape[1]:
+        raise SimulatorFault(f"writes {values.shape} elements to {target.shape} at {index.shape}")
+    if step.opcode.name != "INDEX_PUT":
+        given, numbers = given[numbers >= 0], numbers[numbers >= 0]
+    _check_indices(numbers, rows.shape[0])
+    rows[numbers] = given
+    return target
 
 
 def _scattered(step: TileStep, inputs: Sequence[_Values]) -> _Values:

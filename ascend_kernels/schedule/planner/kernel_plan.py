@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from ascend_kernels.schedule.parts import (
     MOVES,
+    PUTTERS,
     TAKERS,
     Access,
     Branch,
@@ -179,7 +180,8 @@ def check_ordered(
         for access in task.accesses
         for each in access.offset
     )
-    if not (is_once and is_known) and (found := schedule.unordered(extents, arrays)):
+    is_put = any(each.opcode in PUTTERS for leaf in schedule.leaves for each in leaf.operations)
+    if (is_put or not (is_once and is_known)) and (found := schedule.unordered(extents, arrays)):
         raise PlanError(f"{schedule.kernel}: {found}")
 
 

@@ -25,13 +25,13 @@ from ascend_kernels.schedule.planner.tiles.tile_graph import (
     TileGraph,
     TileTensor,
 )
-from simulator.machine.tile_opcodes import FROM_GM, REDUCTIONS, TILE_OPCODES, TileWork
+from simulator.machine.tile_opcodes import FROM_GM, REDUCTIONS, TILE_OPCODES, TO_GM, TileWork
 from tiling.grid import Shape
 
 _FEWEST: Final = 3
 """The rows that are planned at least: the first, the last, and one between, which is repeated."""
 _READS_INDICES: Final = {TileWork.ADD_AT, TileWork.GATHER, TileWork.SCATTER}
-_NOT_BY_ROWS: Final = FROM_GM | {TileWork.BYTES}
+_NOT_BY_ROWS: Final = FROM_GM | TO_GM | {TileWork.BYTES}
 _ALONG: Final = REDUCTIONS | _READS_INDICES | {TileWork.ACCUMULATE, TileWork.EXTREME}
 """Of operations that read all tiles along an axis."""
 Plan = Callable[[TileGraph], TiledKernel]

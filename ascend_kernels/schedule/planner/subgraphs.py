@@ -15,7 +15,9 @@ from typing import Final
 
 from ascend_kernels.schedule.parts import (
     COPIES,
+    MOVES,
     OUTWARD,
+    PUTTERS,
     Access,
     Body,
     Scalars,
@@ -303,7 +305,7 @@ def _walk(
                 continue
             met[node.number] = node
             asked, asks = node.attributes, _asks_extents(graph, node)
-            offset = () if node.opcode in COPIES else asked.offset
+            offset = () if node.opcode in MOVES else asked.offset
             text.append(tuple(extents for _, extents in asked.taken))
             place, number = node.outputs.index(tensor), decimals(asked.scalar, node.opcode)
             text.append((node.opcode, _asked(asked), number, offset, place, asks))
@@ -372,12 +374,19 @@ def _leaf(
     copies = sum(node.opcode in COPIES for node in computed)
     taken: list[int] = []
     for node in computed:
-        is_copy = node.opcode in COPIES
+        is_copy, is_put, outputs = node.opcode in COPIES, node.opcode in PUTTERS, node.outputs
 
-        def operand(tensor: int, is_copy: bool = is_copy) -> TileOperand:
+        def operand(
+            tensor: int,
+            is_copy: bool = is_copy,
+            is_put: bool = is_put,
+            outputs: Sequence[int] = outputs,
+        ) -> TileOperand:
             held = graph.tensors[tensor]
             if held.memory is Memory.UB:
                 return tile(tensor)
+            if is_put and tensor in outputs:  # over the operand that it changes
+                return TileOperand(access=copies + len(taken) - 1, format=held.format)
             moved, first = (gm_tensors, 0) if is_copy else (taken, copies)
             moved.append(in_gm.setdefault(tensor, len(in_gm)))
             return TileOperand(access=first + len(moved) - 1, format=held.format)
@@ -420,8 +429,10 @@ def _cycles_in_gm(graph: TileGraph, node: Node) -> int:
         [(math.prod(graph.tensors[x].shape), graph.tensors[x].format) for x in tensors]
         for tensors in (node.inputs, node.outputs)
     )
-    boxes = (math.prod(extents) for _, extents in node.attributes.taken)
-    read = [(elems, fmt) for elems, (_, fmt) in zip(boxes, read, strict=False)] or read
+    taken = dict(zip(_in_gm(graph, node), node.attributes.taken, strict=False))
+    for place, tensor in enumerate(node.inputs):
+        if tensor in taken:
+            read[place] = math.prod(taken[tensor][1]), graph.tensors[tensor].format
     return latency_cycles(node.opcode, read, written)
 
 
@@ -444,6 +455,11 @@ def _with_extents(
     )
 
 
+def _in_gm(graph: TileGraph, node: Node) -> list[int]:
+    """The operands in GM."""
+    return [each for each in node.inputs if graph.tensors[each].memory is not Memory.UB]
+
+
 def _accesses(
     graph: TileGraph,
     node: Node,
@@ -456,7 +472,7 @@ def _accesses(
         Access(
             tensor=graph.tensors[each].name or temporaries[each].name, offset=offset, shape=shape
         )
-        for each, (offset, shape) in zip(node.inputs, node.attributes.taken, strict=True)
+        for each, (offset, shape) in zip(_in_gm(graph, node), node.attributes.taken, strict=True)
     )
 
 

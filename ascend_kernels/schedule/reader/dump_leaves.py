@@ -11,6 +11,7 @@ from typing import Any, Final
 from ascend_kernels.schedule.parts import (
     COPIES,
     INWARD,
+    PUTTERS,
     SYNCS,
     TAKERS,
     Buffer,
@@ -83,7 +84,9 @@ class LeafReader:
         self._reshaped: list[int] = []
         self._taken: list[int] = []
         ends = (*function["incasts"], *function["outcasts"])
-        self._ends = {magic: place for place, (magic, _) in reversed(list(enumerate(ends)))}
+        self._ends: dict[int, int] = {
+            magic: place for place, (magic, _) in reversed(list(enumerate(ends)))
+        }
         self._formats = formats
         self._ub_bytes = ub_bytes
         self._raw = {each["rawmagic"]: each for each in function["rawtensors"]}
@@ -168,11 +171,10 @@ class LeafReader:
 
     @property
     def _count(self) -> int:
-        """The accesses of the copies, and of the operations that read GM, which come first."""
-        return sum(
-            1 if each["opcode"] in COPIES else len(each["ioperands"]) * (each["opcode"] in TAKERS)
-            for each in self._function["operations"]
-        )
+        """The accesses of the copies, and of the operations at places by data, come first."""
+        opcodes = [str(each["opcode"]) for each in self._function["operations"]]
+        read = (len(x["ioperands"]) for x in self._function["operations"] if x["opcode"] in TAKERS)
+        return sum(each in COPIES or each in PUTTERS for each in opcodes) + sum(read)
 
     def _record_reload(self, magic: int, shape: Sequence[Scalar]) -> None:
         """Record the symbols that a reload keeps of a copy that is no longer in the leaf.
@@ -193,6 +195,8 @@ class LeafReader:
         attributes = given.get("op_attr") or {}
         row = TILE_OPCODES.get(opcode)
         access = None
+        if opcode in PUTTERS:
+            self._check_is_put(given)
         if opcode in COPIES:
             access = len(self._copies)
             self._copies.append(_copy_of(given, attributes))
@@ -264,11 +268,13 @@ class LeafReader:
                 f"{len(magics)}"
             )
         accesses = [access] * len(magics)
-        if end == "input" and given["opcode"] in TAKERS:
+        if given["opcode"] in TAKERS | PUTTERS:
+            in_gm = [x for x in magics if self._tensors[x]["mem_type"]["asis"] == _GM]
+            if end == "input":
+                self._taken += map(self._end_of, in_gm)
             copies = sum(each["opcode"] in COPIES for each in self._function["operations"])
-            self._taken += (self._ends[each] for each in magics)
-            first = copies + len(self._taken)
-            accesses = [*range(first - len(magics), first)]
+            first = copies + len(self._taken) - len(in_gm)
+            accesses = [first + (in_gm.index(x) if x in in_gm else 0) for x in magics]
         tiles = (
             self._tile(each, place, str(given["opcode"]))
             for each, place in zip(magics, accesses, strict=True)
@@ -277,6 +283,22 @@ class LeafReader:
             replace(tile, is_packed=tile.buffer is not None and len(tile.shape) > 1 and is_packed)
             for tile, is_packed in zip(tiles, packed, strict=True)
         )
+
+    def _end_of(self, magic: int) -> int:
+        """The place among a call's operands of a tensor in GM, or of the one that it views."""
+        views = self._function["operations"]
+        source: int = next((x["ioperands"][0] for x in views if x["ooperands"] == [magic]), magic)
+        return self._ends[magic if magic in self._ends else source]
+
+    def _check_is_put(self, given: Mapping[str, Any]) -> None:
+        """Refuse rows written to another tensor than the one that the other rows are of."""
+        ends = [self._tensors[each] for each in (*given["ioperands"], *given["ooperands"])]
+        in_gm = [self._raw[x["rawtensor"]] for x in ends if x["mem_type"]["asis"] == _GM]
+        if len({each["symbol"] for each in in_gm}) > 1:
+            raise ValueError(
+                f"operation {given['opmagic']} {given['opcode']} writes rows to another tensor in "
+                "GM than the one that it reads, and nothing writes the other rows there"
+            )
 
     def _tile(self, magic: int, access: int | None, opcode: str) -> TileOperand:
         tensor = self._tensors[magic]

@@ -22,6 +22,7 @@ from ascend_kernels.schedule.part_types import MAX_BITS
 from ascend_kernels.schedule.parts import (
     COPIES,
     OUTWARD,
+    PUTTERS,
     Access,
     Body,
     Leaf,
@@ -544,9 +545,14 @@ class _Root:
                 f"a call of {text.leaf.name} has {len(entries)} lists for {text.entries} tensors: "
                 "it reads in GM what it writes there, and they are told together"
             )
+        in_place = {
+            each.outputs[0].access for each in text.leaf.operations if each.opcode in PUTTERS
+        }
         for entry in text.taken:
             name = self._name(self._raw_of(operands[entry]))
             self.read.add(name)
+            if len(accesses) in in_place:
+                self.written.add(name)
             offset, shape = numbers_of(entry, 0), numbers_of(entry, 3)
             accesses.append(Access(tensor=name, offset=offset, shape=shape))
         for entry in text.shapes:

@@ -29,8 +29,8 @@ from ascend_kernels.schedule.planner.tiles.tile_regions import overlap
 from ascend_kernels.schedule.scalars import distance
 from pypto_cast.dtypes.data_types import CastMode
 from pypto_cast.kernel.graph.auto_cast import auto_cast, check_release
+from pypto_cast.kernel.graph.indexed_nodes import IndexedNodes
 from pypto_cast.kernel.graph.loop_runs import CalledRun, Slots, runs_of
-from pypto_cast.kernel.graph.recorded_nodes import RecordedNodes
 from pypto_cast.kernel.kernel_source import named_at_end, names_assigned
 from pypto_cast.operations.operation_rows import ROWS
 from pypto_cast.options.hints import GROUPS
@@ -88,6 +88,8 @@ def tensor_graphs(
         operations = list(run.operations)
         _check_family(operations)
         for number, call in enumerate(operations):
+            if _is_given_back(operations[number : number + 2]):
+                continue
             try:
                 reader.take(call)
             except PlanError:
@@ -131,6 +133,15 @@ def _check_family(calls: Iterable[Call]) -> None:
                 f"{name} {call.place}: upstream has it on {' and '.join(families)} alone; the "
                 f"passes of {followed}, which are followed, have no tile operations of it"
             )
+
+
+def _is_given_back(calls: Sequence[Call]) -> bool:
+    """True of the assignment by which an operation writes to an argument, as it has one of its own.
+
+    It comes before the operation.
+    """
+    names = [getattr(each.operation, "__name__", "") for each in calls]
+    return names == ["move", "index_put_"] and calls[0].arguments[0] is calls[1].arguments[0]
 
 
 def _refuse_around(call: Call, later: Iterable[Call]) -> None:
@@ -178,7 +189,7 @@ def _not_followed(runs: Sequence[CalledRun]) -> dict[str, str]:
     return found
 
 
-class _Reader(RecordedNodes):
+class _Reader(IndexedNodes):
     """The graph of one run of operations, as its calls come."""
 
     def take(self, call: Call) -> None:
@@ -210,6 +221,8 @@ class _Reader(RecordedNodes):
             "gather": self._gather,
             "index_select": self._select,
             "gather_in_ub": self._paged_rows,
+            "scatter_update": self._update,
+            "index_put_": self._put,
             "scatter": self._scatter,
             "index_added": self._added,
             "extreme": self._extreme,
@@ -350,6 +363,7 @@ class _Reader(RecordedNodes):
         A whole view of each argument that is read, in the order of the arguments' first use, and an
         assemble of each output and of each tensor that has a name when the kernel ends.
         """
+        self._check_put()
         nodes = list(self._nodes)
         raw = _RAW_A_PARAMETER * self._count
         for node in nodes:
@@ -399,6 +413,20 @@ class _Reader(RecordedNodes):
             tensors=tuple(self._tensors),
             first_raw=raw + _RAW_A_COPY * copies,
         )
+
+    def _check_put(self) -> None:
+        """Refuse a tensor at whose places something is written if another is meant, or reads it."""
+        for node in self._nodes:
+            for tensor in node.outputs:
+                name = self.put.get(tensor)
+                if name is not None and self._outputs.get(tensor) != name:
+                    raise PlanError(
+                        f"{node.place} is not planned: its result is not assigned to {name}, in "
+                        "which upstream writes it"
+                    )
+            for tensor in node.inputs:
+                if tensor in self.put:
+                    raise PlanError(f"{node.place}: reads {self.put[tensor]} after it is written")
 
     def _number(self, tensor: int, raw: int) -> None:
         self._tensors[tensor] = replace(self._tensors[tensor], raw=raw)
@@ -508,7 +536,7 @@ class _Reader(RecordedNodes):
             )
         return source
 
-    def _target(self, call: Call, target: Tensor) -> str | int:
+    def _target(self, call: Call, target: Tensor, value: int | None = None) -> str | int:
         """The name of an output that is written, or the number of a slot.
 
         Raises:
@@ -517,7 +545,7 @@ class _Reader(RecordedNodes):
         buffer = target.writable()
         is_given = buffer is not None and buffer.is_given
         key = target.name if is_given else self._slots.number(target)
-        if key in self._parameters:
+        if key in self._parameters and (value is None or self.put.get(value) != key):
             name = target.name or "a tensor"
             raise PlanError(
                 f"assignment {call.place}: {name} is read and written in one run of operations, "
@@ -533,7 +561,7 @@ class _Reader(RecordedNodes):
         if buffer is not None and buffer.is_given:
             if tuple(map(int, target.shape)) != tuple(map(int, value.shape)):
                 raise PlanError(f"assignment {call.place}: only whole outputs are planned")
-            key = self._target(call, target)
+            key = self._target(call, target, source)
             if key in self._written:
                 raise PlanError(f"assignment {call.place}: {target.name} has parts written before")
             if self._outputs.get(source, key) != key:

@@ -9,7 +9,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from ascend_kernels.schedule.parts import COPIES, INWARD, TAKERS, Leaf, TileOperand, TileOperation
+from ascend_kernels.schedule.parts import (
+    COPIES,
+    INWARD,
+    PUTTERS,
+    TAKERS,
+    Leaf,
+    TileOperand,
+    TileOperation,
+)
 from ascend_kernels.schedule.planner.leaves.leaf_graph import LeafGraph
 from ascend_kernels.schedule.reader.dump_leaves import LeafReader, entries_of
 from ascend_kernels.schedule.reader.upstream_dump import CHIP, FIRST_LEAVES, LAST_PASS
@@ -136,8 +144,9 @@ def _copied(function: Mapping[str, Any], key: str) -> tuple[int, ...]:
     taken = (
         tensor
         for each in function["operations"]
-        if each["opcode"] in TAKERS
+        if each["opcode"] in TAKERS | PUTTERS
         for tensor in each["ioperands"]
+        if tensor in in_gm
     )
     return tuple(numbers[each] for each in (*copied, *taken, *reshaped))
 

@@ -13,7 +13,15 @@ import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ascend_kernels.schedule.parts import COPIES, TAKERS, Buffer, TileOperand, TileOperation, lives
+from ascend_kernels.schedule.parts import (
+    COPIES,
+    PUTTERS,
+    TAKERS,
+    Buffer,
+    TileOperand,
+    TileOperation,
+    lives,
+)
 from ascend_kernels.schedule.planner.leaves.issues import Issue, Issues, Tensor, views_of
 from ascend_kernels.schedule.planner.leaves.leaf_graph import LeafGraph, waiting_pipe
 from ascend_kernels.schedule.planner.leaves.order import OrderEntry
@@ -277,8 +285,8 @@ def _leaf_of(
     tiles: dict[int, TileOperand] = {}
     given = sum(each.opcode in COPIES for each in graph.operations)
     total = sum(each.opcode in COPIES for each in started)
-    read = (x for each in started if each.opcode in TAKERS for x in each.reads)
-    taken = [each.operand.access or 0 for each in read]
+    read = (x for each in started if each.opcode in TAKERS | PUTTERS for x in each.reads)
+    taken = [each.operand.access for each in read if each.operand.access is not None]
 
     def operand(tensor: Tensor) -> TileOperand:
         made = tensor.operand

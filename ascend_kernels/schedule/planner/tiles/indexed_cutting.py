@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Final
 
 from ascend_kernels.schedule.planner.tiles.scratch_memory import element_bytes
@@ -26,6 +27,8 @@ from simulator.numbers.rounding import RoundMode
 from tiling.grid import Shape
 from tiling.ub import round_up
 
+PUT_TARGET: Final = MappingProxyType({"INDEX_OUTCAST": 2, "INDEX_PUT": 0})
+"""By opcode, the place of the operand that is written to."""
 _PAIRS: Final = 8
 """Of so many pairs a multiple is merged."""
 _SORTED_BYTES: Final = 2 * 4 * 4
@@ -82,6 +85,36 @@ class IndexedCutter(TileRegions):
                 (table, (0, 0), blocks),
             ]
             result = [self._written(target, offset, extent)]
+            self._operate(node.opcode, boxes, result, node.attributes)
+
+    def _put(self) -> None:
+        """All rows and indices, of INDEX_PUT for each tile of columns.
+
+        Where rows are cut nothing orders the tasks.
+
+        Source: vector/indexing.cpp:930, :963, :1104.
+        """
+        node = self._node
+        place = PUT_TARGET[node.opcode]
+        values, index = (each for k, each in enumerate(node.inputs) if k != place)
+        shape = self._regions[values].tensor.shape
+        steps = node.tile_shape[:1] if node.opcode == "INDEX_PUT" else node.tile_shape
+        is_cut = any(map(int.__lt__, steps, shape))
+        if len(shape) == 2 and node.opcode == "INDEX_OUTCAST":
+            rows, batch = node.tile_shape[0], self._regions[index].tensor.shape[1]
+            is_cut = is_cut or -(-rows // batch) < self._regions[index].tensor.shape[0]
+        if is_cut:
+            raise PlanError(
+                f"{node.place} is not planned: it needs several tasks that write to GM at places "
+                "which data name, in no order"
+            )
+        (target,), count = node.outputs, self._regions[index].tensor.shape
+        whole = self._regions[target].tensor.shape
+        result = [self._written(target, (0,) * len(whole), whole)]  # which each of them changes
+        for offset, extent in self._tiles(shape):
+            size = (*whole[:1], *extent[1:]) if node.opcode == "INDEX_PUT" else whole
+            boxes = [(values, offset, extent), (index, (0,) * len(count), count)]
+            boxes.insert(place, (node.inputs[place], at(offset, 0, 0), size))
             self._operate(node.opcode, boxes, result, node.attributes)
 
     def _scatter(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from ascend_kernels.schedule.parts import COPIES, OUTWARD, Scalars
+from ascend_kernels.schedule.parts import COPIES, OUTWARD, PUTTERS, Scalars
 from ascend_kernels.schedule.planner.tiles.tile_graph import (
     Node,
     PlanError,
@@ -81,7 +81,7 @@ def inferred(
     """
     found: dict[int, Scalars] = {}
     for node in nodes:
-        if node.opcode in OUTWARD:
+        if node.opcode in OUTWARD or node.opcode in PUTTERS:
             continue
         held = graph.tensors[node.outputs[0]]
         work = TILE_OPCODES[node.opcode].work if node.opcode in TILE_OPCODES else None

@@ -127,6 +127,8 @@ class _Cutter(IndexedCutter):
                 self._select()
             case TileWork.PAGED_ROWS:
                 self._paged_rows()
+            case TileWork.PUT:
+                self._put()
             case TileWork.SCATTER:
                 self._scatter()
             case TileWork.EXTREME:
