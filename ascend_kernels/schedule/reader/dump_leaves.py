@@ -294,7 +294,7 @@ class LeafReader:
         """Refuse rows written to another tensor than the one that the other rows are of."""
         ends = [self._tensors[each] for each in (*given["ioperands"], *given["ooperands"])]
         in_gm = [self._raw[x["rawtensor"]] for x in ends if x["mem_type"]["asis"] == _GM]
-        if len({each["symbol"] for each in in_gm}) > 1:
+        if len({each.get("symbol") or each["rawmagic"] for each in in_gm}) > 1:
             raise ValueError(
                 f"operation {given['opmagic']} {given['opcode']} writes rows to another tensor in "
                 "GM than the one that it reads, and nothing writes the other rows there"
