@@ -161,7 +161,7 @@ def test_the_instructions_inside_are_those_that_are_executed() -> None:
         assert bool(row.inside) != (row.work is TileWork.ALIAS)
     assert instructions_inside("EXPM1") == "vconv, vexp, vadds"
     assert instructions_inside("VIEW") == "none, for nothing moves"
-    assert instructions_inside("INDEX_PUT") == "not known"
+    assert instructions_inside("ATOMIC_RMW") == "not known"
 
 
 def test_an_opcode_has_a_row_or_a_reason() -> None:
