@@ -216,7 +216,7 @@ def _executed(
 def _lacks_numbers(dump: Schedule) -> bool:
     """True for a dump with an operation whose two numbers no dump has, so that none can run it."""
     opcodes = {each.opcode for leaf in dump.leaves for each in leaf.operations}
-    return any(TILE_OPCODES[x].has_two_scalars for x in opcodes & TILE_OPCODES.keys())
+    return any(TILE_OPCODES[x].scalars == 2 for x in opcodes & TILE_OPCODES.keys())
 
 
 def listed(path: Path) -> Iterator[Case]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ascend_kernels.schedule.parts import COPIES, Body, Leaf, TileOperand, TileOperation
+from ascend_kernels.schedule.parts import MOVES, Body, Leaf, TileOperand, TileOperation
 from ascend_kernels.schedule.simulated_cycles import simulated_cycles
 
 NO_LINE: Final = "no source line"
@@ -75,7 +75,7 @@ def line_work(leaves: Sequence[Leaf], bodies: Sequence[Body]) -> tuple[LineWork,
             copied = [
                 operand
                 for each in held
-                if each.opcode in COPIES
+                if each.opcode in MOVES
                 for operand in (*each.inputs, *each.outputs)
                 if operand.shape
             ]

@@ -10,6 +10,7 @@ from typing import Final
 
 from ascend_kernels.schedule.part_types import Number, Part, check_fields
 from ascend_kernels.schedule.scalars import Scalar, elements_read
+from simulator.machine.tile_opcodes import FROM_GM, TILE_OPCODES, TO_GM
 from simulator.numbers.formats import Format
 from simulator.numbers.rounding import RoundMode
 
@@ -26,6 +27,12 @@ INWARD: Final = ("COPY_IN", "TRANSPOSE_MOVEIN", "PERMUTE")
 """The opcodes that move tiles from GM to UB."""
 COPIES: Final = (*INWARD, *OUTWARD)
 """The opcodes that move tiles between GM and UB."""
+TAKERS: Final = frozenset(row.name for row in TILE_OPCODES.values() if row.work in FROM_GM)
+"""The opcodes that read GM at places which data name."""
+PUTTERS: Final = frozenset(row.name for row in TILE_OPCODES.values() if row.work in TO_GM)
+"""The opcodes that write GM at places which data name."""
+MOVES: Final = TAKERS | PUTTERS | frozenset(COPIES)
+"""The opcodes that read or write GM."""
 BETWEEN_CORES: Final = ("CV_SYNC_SRC", "CV_SYNC_DST")
 """The set and the wait of a flag between the cube and a vector core."""
 SYNCS: Final = ("SYNC_SRC", "SYNC_DST", *BETWEEN_CORES, "BAR.")

@@ -34,12 +34,11 @@ from ascend_kernels.schedule.parts import (
     Temporary,
     numbers_read,
 )
+from ascend_kernels.schedule.step_lowering import NotExecutedError, not_executed
 from ascend_kernels.schedule.task_lowering import (
     MAX_TEMPORARY_BYTES,
     Lowering,
-    NotExecutedError,
     check_most,
-    not_executed,
     open_axes,
 )
 from ascend_kernels.schedule.unordered_tasks import FirstUnordered

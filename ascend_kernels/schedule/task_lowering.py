@@ -9,11 +9,8 @@ from typing import Any, Final, Protocol
 
 import numpy.typing as npt
 
-from ascend_kernels.matrix import MATRIX, resolve
-from ascend_kernels.program import conversions
 from ascend_kernels.schedule.boxes import Box, WrittenBoxes
 from ascend_kernels.schedule.parts import (
-    BETWEEN_CORES,
     Access,
     Barrier,
     Body,
@@ -28,21 +25,16 @@ from ascend_kernels.schedule.parts import (
     TileOperation,
 )
 from ascend_kernels.schedule.scalars import Scalar, UnknownNumberError, Values, evaluate
-from simulator.machine.isa import HardEvent, Pipe, PipeBarrier, SetFlag, WaitFlag
+from ascend_kernels.schedule.step_lowering import NotExecutedError, step_of, sync_of
 from simulator.machine.memory import UB, SimulatorFault, UbRange
 from simulator.machine.tasks import TileInstruction, TileTask
 from simulator.machine.tile_core import taken_otherwise
 from simulator.machine.tile_opcodes import (
-    NO_FORMAT,
-    NO_ROW,
-    NUMBERED,
     TILE_OPCODES,
     UNBOUND,
-    TileWork,
 )
-from simulator.machine.tile_steps import ROUNDED, TileBox, TileStep
-from simulator.numbers.convert import Conversion
-from simulator.numbers.formats import BF16, FP32, Format
+from simulator.machine.tile_steps import TileBox
+from simulator.numbers.formats import Format
 
 _UNBOUND: Final = {each.name for each in TILE_OPCODES.values() if each.work in UNBOUND}
 MAX_TASKS: Final = 1 << 15
@@ -51,11 +43,6 @@ MAX_TEMPORARY_BYTES: Final = 1 << 28
 """Of temporaries and spills together; beside each byte there are ten of records."""
 SPILL: Final = "spill"
 """The name that the memory of a task for spills begins with."""
-_EVENTS: Final = {(event.setter, event.waiter): event for event in HardEvent}
-
-
-class NotExecutedError(ValueError):
-    """A part of a schedule cannot be executed; the text gives the reason."""
 
 
 class TaskOrder(Protocol):
@@ -388,10 +375,10 @@ class Lowering:
 
         def lowered(operation: TileOperation) -> TileInstruction:
             if operation.flag is not None:
-                return _sync(operation)
+                return sync_of(operation)
             ends = operation.outputs[0], (*operation.inputs, operation.outputs[0])[0]
             count = TILE_OPCODES[operation.opcode].results
-            step = _step(
+            step = step_of(
                 operation,
                 self.isa,
                 tuple(tile(each, ends[0]) for each in operation.inputs),
@@ -483,49 +470,6 @@ def _scratch(tile: TileBox) -> TileBox:
     return replace(tile, shape=tile.tensor_shape)
 
 
-def not_executed(leaf: Leaf, isa: str) -> str:
-    """The reason for which a leaf cannot be executed; "" where it can."""
-    if leaf.core == "AIC":
-        return f"{leaf.name} runs on the cube"
-    if any(each.opcode in BETWEEN_CORES for each in leaf.operations):
-        return f"{leaf.name} waits for the cube, or the cube for it"
-    missing = dict.fromkeys(
-        each.opcode
-        for each in leaf.operations
-        if each.flag is None and each.opcode not in TILE_OPCODES
-    )
-    if missing:
-        needed = dict.fromkeys(NO_ROW[name] for name in missing if name in NO_ROW)
-        reasons = f" (it needs {'; '.join(needed)})" if needed else ""
-        return f"{leaf.name} has {', '.join(missing)}, without a row{reasons}"
-    for each in leaf.operations:
-        row = TILE_OPCODES.get(each.opcode)
-        for fmt in (x.format for x in each.inputs[:1]):
-            if lacked := NO_FORMAT.get((each.opcode, fmt), ""):
-                return f"{leaf.name} has {each.opcode} of {fmt} (it needs {lacked})"
-        if row is not None and not row.has_scalar and each.scalar not in (None, 1):
-            return f"{leaf.name} has {each.opcode} with the scalar {each.scalar:g}"
-        if row is not None and row.has_two_scalars and each.other_scalar is None:
-            return f"{leaf.name} has {each.opcode} with two numbers, which the dump lacks"
-        if row is not None and row.has_scalar and each.scalar is None:
-            return f"{leaf.name} has {each.opcode} with a number that the dump's JSON cannot hold"
-        if row is not None and row.work is TileWork.SCATTER and each.function:
-            return f"{leaf.name} has {each.opcode} with {each.function}, which joins elements"
-        if row is not None and len(each.numbers) != (row.work in NUMBERED):
-            return f"{leaf.name} has {each.opcode} with numbers {each.numbers} of its task"
-        if each.opcode == "CAST" and each.inputs and each.outputs:
-            pair = each.inputs[0].format, each.outputs[0].format
-            if pair not in MATRIX[isa]:
-                return f"{leaf.name} has CAST {pair[0]} -> {pair[1]}, which {isa} lacks"
-    in_gm = dict.fromkeys(
-        each.opcode
-        for each in leaf.operations
-        for operand in (*each.inputs, *each.outputs)
-        if operand.buffer is None and operand.access is None
-    )
-    return f"{leaf.name} has {', '.join(in_gm)} between tensors in GM" if in_gm else ""
-
-
 def _beside(operations: Sequence[TileOperation], index: int) -> str:
     """The operation that a sync is for, which has the source line: of its pipe, the nearest."""
     flag = operations[index].flag
@@ -539,48 +483,3 @@ def _beside(operations: Sequence[TileOperation], index: int) -> str:
     other = operations[found]
     place = f", {other.place}" if other.place else ""
     return f" ({'behind' if is_set else 'before'} operation {found} {other.opcode}{place})"
-
-
-def _sync(operation: TileOperation) -> SetFlag | WaitFlag | PipeBarrier:
-    flag = operation.flag
-    assert flag is not None
-    try:
-        setter, waiter = Pipe[flag.setter], Pipe[flag.waiter]
-        if operation.opcode.startswith("BAR."):
-            return PipeBarrier(of=setter)
-        event = _EVENTS[setter, waiter]
-    except KeyError:
-        raise NotExecutedError(
-            f"{operation.opcode} from {flag.setter} to {flag.waiter} is no event of a vector core"
-        ) from None
-    kind = SetFlag if operation.opcode == "SYNC_SRC" else WaitFlag
-    return kind(event=event, event_id=flag.event_id)
-
-
-def _step(
-    operation: TileOperation,
-    isa: str,
-    inputs: tuple[TileBox, ...],
-    outputs: tuple[TileBox, ...],
-) -> TileStep:
-    row = TILE_OPCODES[operation.opcode]
-    chain: tuple[Conversion, ...] = ()
-    if row.work is TileWork.CAST and inputs:
-        pair = inputs[0].format, outputs[0].format
-        chain = conversions(resolve(isa, *pair, operation.mode, saturate=operation.saturate))
-    if operation.function == ROUNDED:
-        pairs = (FP32, BF16), (BF16, FP32)
-        chain = tuple(each for pair in pairs for each in conversions(resolve(isa, *pair)))
-    return TileStep(
-        opcode=row,
-        inputs=inputs,
-        outputs=outputs,
-        scalar=operation.scalar if row.has_scalar else None,
-        other_scalar=operation.other_scalar if row.has_two_scalars else None,
-        scalar_first=operation.scalar_first,
-        step=operation.step,
-        function=operation.function,
-        axis=operation.axis,
-        axes=operation.axes,
-        conversions=chain,
-    )

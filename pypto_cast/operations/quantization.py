@@ -49,6 +49,7 @@ _FP32 = DataType.DT_FP32
     dtypes=everywhere(_FP32),
     lacked_by=("0.2.0",),
     parts=("mul", "add"),
+    opcodes={"TT": "QUANTIZE_SYM", "TTT": "QUANTIZE_ASYM"},
     example="pypto.quantize(x, y[:, 0:1].reshape([2]), pypto.DT_INT8, -1)",
 )
 def quantize(
@@ -96,6 +97,7 @@ def quantize(
     dtypes=everywhere(DataType.DT_INT8, DataType.DT_INT16),
     lacked_by=("0.2.0",),
     parts=("sub", "mul"),
+    opcodes={"TT": "DEQUANTIZE", "TTT": "DEQUANTIZE"},
     example="pypto.dequantize(i, y[:, 0:1].reshape([2]), pypto.DT_FP32, -1)",
 )
 def dequantize(

@@ -27,6 +27,8 @@ from simulator.numbers.formats import FP32, FloatFormat, Format, IntFormat
 _NUMBERS: Final = (int, float, KernelNumber)
 _BEYOND_FP32: Final = (2.0 - 2.0**-24) * 2.0**127
 """The least number that FP32 rounds to infinity."""
+_MOST_BITS: Final = 64
+"""Of the integers of any dtype."""
 
 
 def whole_number(name: str, argument: str, value: object) -> int:
@@ -185,7 +187,8 @@ def filling(name: str, given: object, dtype: DataType) -> Constant:
             f"{name} takes tensors, Python numbers and pypto.Element, not {_shown(given)}"
         )
     if not isinstance(dtype.format, FloatFormat):
-        if not math.isfinite(value_of(value)):
+        held = value_of(value)
+        if isinstance(held, float) and not math.isfinite(held):
             raise OverflowError(f"{name}: {dtype} does not hold {value}")
         value = math.trunc(value) if isinstance(value, float) else value
     return _held(name, value, dtype)
@@ -228,10 +231,17 @@ def _warn_of_kernel_number(name: str, given: object) -> None:
         )
 
 
+def _in_brief(value: Any, *, is_signed: bool) -> str:
+    """The text of a number; of an int beyond every dtype its bits, as it may have many digits."""
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        return f"{'a negative' if value < 0 else 'an'} int of {value.bit_length()} bits"
+    return f"{value}" if is_signed or value >= 0 else f"the negative number {value}"
+
+
 def _held(name: str, value: Any, dtype: DataType) -> Constant:
     fmt = dtype.format
     if isinstance(fmt, IntFormat) and fmt.bits > 1 and not fmt.min <= value <= fmt.max:
-        what = f"the negative number {value}" if not fmt.min and value < 0 else value
+        what = _in_brief(value, is_signed=fmt.min < 0)
         text = f"{name}: {dtype} holds {fmt.min} to {fmt.max}, not {what}"
         raise error_of(PyptoError, OverflowError, text)
     # Asked first, as a comparison of order with NaN traps where exceptions of floats do.

@@ -27,7 +27,7 @@ from pypto_cast.kernel.scheduled import (
 from pypto_cast.options.releases import RELEASES
 from pypto_cast.testing.possible import assert_possible
 from simulator.machine.memory import SimulatorFault
-from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
+from simulator.machine.tile_opcodes import FROM_GM, TILE_OPCODES, TO_GM, TileWork
 from simulator.numbers.formats import FP32, IntFormat
 
 Array = npt.NDArray[Any]
@@ -37,7 +37,9 @@ OPEN_EXTENT: Final = 100
 MOST_SYNTHETIC_ELEMS: Final = 1 << 26
 """Of one parameter; drawing more takes gigabytes."""
 
-_WITH_INDICES: Final = (TileWork.ADD_AT, TileWork.GATHER, TileWork.SCATTER, TileWork.ONE_HOT)
+_WITH_INDICES: Final = (
+    FROM_GM | TO_GM | {*(TileWork.ADD_AT, TileWork.GATHER, TileWork.SCATTER, TileWork.ONE_HOT)}
+)
 
 
 class ScheduleError(AssertionError):

@@ -28,7 +28,15 @@ from simulator.machine.memory import (
     UbRange,
     VectorMemory,
 )
-from simulator.machine.tile_opcodes import OVER_FIRST, REDUCTIONS, UNBOUND, TileOpcode, TileWork
+from simulator.machine.tile_opcodes import (
+    FROM_GM,
+    OVER_FIRST,
+    REDUCTIONS,
+    TO_GM,
+    UNBOUND,
+    TileOpcode,
+    TileWork,
+)
 from simulator.machine.tile_steps import TileBox, TileStep, changed_input, step_results
 from tiling.chips import Chip
 from tiling.grid import Shape
@@ -69,9 +77,9 @@ class TileCore:
                 f"reads {len(step.inputs)} and writes {len(step.outputs)} tiles; {row.name} reads "
                 f"{row.inputs} and writes {row.results}{', and scratch' if row.has_scratch else ''}"
             )
-        if row.has_scalar and step.scalar is None:
+        if row.scalars and step.scalar is None:
             raise SimulatorFault("has no scalar")
-        if row.has_two_scalars and step.other_scalar is None:
+        if row.scalars == 2 and step.other_scalar is None:
             raise SimulatorFault("has no second scalar")
         if row.work is TileWork.COMPARE and step.function not in OPERATIONS:
             raise SimulatorFault(f"names no comparison, but {step.function!r}")
@@ -87,7 +95,11 @@ class TileCore:
             return Effect()
         for tile in tiles:
             self._check_rows(tile)
-        if row.pipe in _COPIED:
+        if row.work in FROM_GM:
+            _check_from_gm(step)
+        elif row.work in TO_GM:
+            _check_to_gm(step)
+        elif row.pipe in _COPIED:
             _check_copy(step)
         reads = tuple(region for tile in step.inputs for region in tile.regions())
         results, scratch = step.outputs[: row.results], step.outputs[row.results :]
@@ -266,6 +278,7 @@ _ALONG_AXES: Final = (
     REDUCTIONS
     | _BY_INDEX
     | {TileWork.ACCUMULATE, TileWork.EXTREME, TileWork.ADD_AT, TileWork.EXPAND, TileWork.TRANSPOSE}
+    | {TileWork.SELECT}
 )
 """Works that go along axes of their first input."""
 
@@ -288,6 +301,25 @@ def _check_copy(step: TileStep) -> None:
         raise SimulatorFault(f"copies from {source.space} to {target.space}")
     if source.format is not target.format:
         raise SimulatorFault(f"copies {source.format} to {target.format}")
+
+
+def _check_from_gm(step: TileStep) -> None:
+    for tile in step.inputs:
+        if tile.space == UB:
+            raise SimulatorFault(f"reads {tile}, and {step.opcode.name} reads GM")
+    if step.outputs[0].space != UB:
+        raise SimulatorFault(f"writes {step.outputs[0]}, and {step.opcode.name} writes UB")
+
+
+def _check_to_gm(step: TileStep) -> None:
+    """Refuse any but one input in GM, in whose place the result is."""
+    (result,) = step.outputs
+    in_gm = [tile for tile in step.inputs if tile.space != UB]
+    if result.space == UB or in_gm != [result]:
+        raise SimulatorFault(
+            f"writes {result} over {', '.join(map(str, in_gm)) or 'nothing in GM'}, which is no "
+            "place in GM that it reads too"
+        )
 
 
 def _check_axes(step: TileStep) -> None:

@@ -37,6 +37,9 @@ class TileWork(enum.Enum):
     TRANSPOSE = "axes are put in another order"
     ACCUMULATE = "the sums or products of all elements up to each along an axis"
     GATHER = "elements along an axis, read by indices"
+    SELECT = "slices along an axis of a tensor in GM, read by indices there"
+    PUT = "rows written to a tensor in GM where indices say"
+    PAGED_ROWS = "rows of a tensor in GM, read by indices and a table of its blocks there"
     SCATTER = "the elements, and others along an axis where indices name places"
     ADD_AT = "the elements, and terms times the scalar added along an axis where indices say"
     SORT32 = "elements and their numbers by turns, each 32 elements in falling order"
@@ -49,6 +52,8 @@ class TileWork(enum.Enum):
     TRIANGLE = "the elements on one side of a diagonal, their products with 0 on the other"
     SPACED = "numbers at a distance from each other"
     WEIGH = "a function of the elements, and of one weight for each place of the second axis"
+    QUANTIZE = "elements times a number of their row, and one added, in 8 bits"
+    DEQUANTIZE = "elements less a number of their row, times another"
     BLOCKS = "a block for each element of a packed column, which repeats it"
     BYTES = "the same bytes, as elements of another format along one axis"
     ALIAS = "another view of the same bytes; nothing moves"
@@ -57,6 +62,10 @@ class TileWork(enum.Enum):
 
 
 REDUCTIONS: Final = frozenset((TileWork.REDUCE, TileWork.REDUCE_LINES))
+FROM_GM: Final = frozenset((TileWork.SELECT, TileWork.PAGED_ROWS))
+"""Works that read their inputs where these are, in GM."""
+TO_GM: Final = frozenset((TileWork.PUT,))
+"""Works that change a tensor in GM: an input there, in whose place the result is."""
 OVER_FIRST: Final = frozenset((TileWork.SCATTER, TileWork.ADD_AT))
 """Works that change elements of their first input, which lies where their result does."""
 NUMBERED: Final = frozenset((TileWork.TRIANGLE, TileWork.SPACED))
@@ -77,10 +86,9 @@ class TileOpcode:
         function: what gives its values, for `tile_functions.evaluated`; "" where elements are only
             moved or converted.
         inputs: how many tiles it reads.
-        has_scalar: a number is an operand too.
-        has_two_scalars: a second number follows that one.
-        scalar_at: its place among the operands; None: the last one, unless the operation says that
-            it is the first.
+        scalars: how many numbers are operands too, at most two; a second one follows the first.
+        scalar_at: the place of the first among the operands; None: the last one, unless the
+            operation says that it is the first.
         results: the outputs that hold results.
         has_scratch: the outputs behind these are scratch memory, garbage afterwards.
         is_late: it fills scratch memory, and writes its result behind a barrier inside of it
@@ -99,8 +107,7 @@ class TileOpcode:
     begins: Pipe | None = None
     function: str = ""
     inputs: int = 1
-    has_scalar: bool = False
-    has_two_scalars: bool = False
+    scalars: int = 0
     scalar_at: int | None = None
     results: int = 1
     has_scratch: bool = False
@@ -119,10 +126,10 @@ class TileOpcode:
 
 _elements = partial(TileOpcode, work=TileWork.ELEMENTS, in_place=True)
 _binary = partial(_elements, inputs=2)
-_scalar = partial(_elements, has_scalar=True)
+_scalar = partial(_elements, scalars=1)
 _special = partial(_elements, has_scratch=True)
 _add_at = partial(
-    TileOpcode, work=TileWork.ADD_AT, inputs=3, has_scalar=True, has_scratch=True, in_place=True
+    TileOpcode, work=TileWork.ADD_AT, inputs=3, scalars=1, has_scratch=True, in_place=True
 )
 _extreme = partial(
     TileOpcode,
@@ -160,7 +167,7 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
             inside=("vconv", "vector_dup", "vand")),
     TileOpcode(name="EXPAND", work=TileWork.EXPAND, in_place=True,
             inside=("vector_dup", "vbrcb", _WITHIN)),
-    TileOpcode(name="VEC_DUP", work=TileWork.FILL, inputs=0, has_scalar=True,
+    TileOpcode(name="VEC_DUP", work=TileWork.FILL, inputs=0, scalars=1,
             inside=("vector_dup",)),
     TileOpcode(name="VIEW", work=TileWork.ALIAS, in_place=True, inside=()),
     TileOpcode(name="RESHAPE", work=TileWork.ALIAS, in_place=True, inside=()),
@@ -247,7 +254,7 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
             inside=("vdiv", "vconv", "vmuls", "vsub")),
     _special(name="FLOORDIV", function="floor_div", inputs=2, in_place=False,
             inside=("vdiv", "vconv", "vmul", "vsub", "vcmpvs", "vsel")),
-    _special(name="FLOORDIVS", function="floor_div", has_scalar=True, in_place=False,
+    _special(name="FLOORDIVS", function="floor_div", scalars=1, in_place=False,
             inside=("vdiv", "vconv", "vmuls", "vsub", "vcmpvs", "vsel")),
     _scalar(name="LReLU", function="lrelu", inside=("vlrelu",)),
     TileOpcode(name="PRELU", work=TileWork.WEIGH, function="lrelu", inputs=2, has_scratch=True,
@@ -260,6 +267,12 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
     _scalar(name="GCDS", function="gcd", inside=(_UNIT_S,)),
     _binary(name="EXPANDEXPDIF", function="expand_exp_dif", takes_blocks=True,
             inside=("vsub", "vexp")),
+    TileOpcode(name="QUANTIZE_SYM", work=TileWork.QUANTIZE, inputs=2, has_scratch=True,
+            inside=("vbrcb", "vmul", "vconv")),
+    TileOpcode(name="QUANTIZE_ASYM", work=TileWork.QUANTIZE, inputs=3, has_scratch=True,
+            inside=("vbrcb", "vmul", "vadd", "vconv")),
+    TileOpcode(name="DEQUANTIZE", work=TileWork.DEQUANTIZE, inputs=3,
+            inside=("vconv", _UNIT_S, "vadds", "vmuls")),
     TileOpcode(name="BRCB", work=TileWork.BLOCKS, in_place=True, inside=("vbrcb",)),
     _scalar(name="AXPY", function="axpy", inputs=2, inside=("vaxpy",)),
     _elements(name="BITWISENOT", function="bitwise_not", inside=("vnot",)),
@@ -283,7 +296,7 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
     _scalar(name="SBITWISERIGHTSHIFT", function="bitwise_right_shift", scalar_at=0,
             has_scratch=True, in_place=False, inside=_SHIFTED),
     _compare(name="CMP", inputs=2, inside=("vcmpv", "vnot", "vector_dup", "vsel", "vconv")),
-    _compare(name="CMPS", has_scalar=True,
+    _compare(name="CMPS", scalars=1,
             inside=("vcmpvs", "vnot", "vector_dup", "vsel", "vconv")),
     _elements(name="WHERE_TT", function="where", inputs=3, has_scratch=True,
             inside=("vconv", "vector_dup", "vcmpv", "vsel")),
@@ -291,17 +304,17 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
             inside=("vconv", "vector_dup", "vcmpv", "vsel")),
     _scalar(name="WHERE_ST", function="where", inputs=2, scalar_at=1, has_scratch=True,
             inside=("vconv", "vector_dup", "vcmpv", "vsel")),
-    _scalar(name="WHERE_SS", function="where", has_two_scalars=True, has_scratch=True,
+    _scalar(name="WHERE_SS", function="where", scalars=2, has_scratch=True,
             inside=("vconv", "vector_dup", "vcmpv", "vsel")),
     TileOpcode(name="TRIUL", work=TileWork.TRIANGLE, inside=("vector_dup", "vmul", _UNIT_S)),
-    TileOpcode(name="RANGE", work=TileWork.SPACED, inputs=0, has_scalar=True,
+    TileOpcode(name="RANGE", work=TileWork.SPACED, inputs=0, scalars=1,
             inside=(_UNIT_S, "vadds")),
-    TileOpcode(name="GATHER_MASK", work=TileWork.PATTERN, has_scalar=True,
+    TileOpcode(name="GATHER_MASK", work=TileWork.PATTERN, scalars=1,
             inside=("vreducev2",)),
     TileOpcode(name="ONEHOT", work=TileWork.ONE_HOT, inside=("vector_dup", _UNIT_S)),
-    TileOpcode(name="PAD", work=TileWork.PAD, has_scalar=True, moves_whole=True,
+    TileOpcode(name="PAD", work=TileWork.PAD, scalars=1, moves_whole=True,
             inside=("vcopy", "vector_dup")),
-    TileOpcode(name="FILLPAD", work=TileWork.PAD, has_scalar=True, inside=("vcopy", "vector_dup")),
+    TileOpcode(name="FILLPAD", work=TileWork.PAD, scalars=1, inside=("vcopy", "vector_dup")),
     TileOpcode(name="PACK", work=TileWork.BYTES, in_place=True, inside=(_WITHIN,)),
     TileOpcode(name="UNPACK", work=TileWork.BYTES, inside=(_WITHIN,)),
     _transpose(name="TRANSPOSE_VNCHWCONV", has_scratch=True, is_late=True,
@@ -314,11 +327,19 @@ TILE_OPCODES: Final[Mapping[str, TileOpcode]] = MappingProxyType({row.name: row 
             inside=(_WITHIN, "vmul", "vadds")),
     TileOpcode(name="GATHER_ELEMENT", work=TileWork.GATHER, inputs=2, has_scratch=True,
             inside=(_UNIT_S, "vmuls", "vgather")),
+    TileOpcode(name="GATHER", work=TileWork.SELECT, pipe=Pipe.MTE2, begins=Pipe.S, inputs=2,
+            inside=(_UNIT_S, _IN)),
+    TileOpcode(name="GATHER_IN_UB", work=TileWork.PAGED_ROWS, pipe=Pipe.MTE2, inputs=3, scalars=1,
+            inside=(_UNIT_S, _IN)),
+    TileOpcode(name="INDEX_OUTCAST", work=TileWork.PUT, pipe=Pipe.MTE3, inputs=3,
+            in_place=True, inside=(_UNIT_S, _OUT)),
+    TileOpcode(name="INDEX_PUT", work=TileWork.PUT, pipe=Pipe.MTE3, inputs=3, in_place=True,
+            inside=(_UNIT_S, _OUT)),
     TileOpcode(name="SCATTER_ELEMENT", work=TileWork.SCATTER, pipe=Pipe.S, inputs=2,
-            has_scalar=True, in_place=True, inside=(_UNIT_S,)),
+            scalars=1, in_place=True, inside=(_UNIT_S,)),
     TileOpcode(name="SCATTER", work=TileWork.SCATTER, pipe=Pipe.S, inputs=3, has_scratch=True,
             in_place=True, inside=(_UNIT_S,)),
-    TileOpcode(name="BITSORT", work=TileWork.SORT32, begins=Pipe.S, has_scalar=True,
+    TileOpcode(name="BITSORT", work=TileWork.SORT32, begins=Pipe.S, scalars=1,
             has_scratch=True, inside=(_UNIT_S, "vadds", "vbitsort")),
     TileOpcode(name="MRGSORT", work=TileWork.MERGE, has_scratch=True, in_place=True,
             inside=("vmrgsort4", _WITHIN)),
@@ -353,11 +374,9 @@ PAIRED: Final[Mapping[str, str]] = MappingProxyType(
 )
 """By a reduction, the opcode that joins two of its tiles."""
 ADDED_IN_GM: Final = "additions in GM by several tasks, whose order is not public"
-_BY_GM: Final = "elements of GM by indices that are data"
 NO_ROW: Final[Mapping[str, str]] = MappingProxyType(
     {
         "TILEDMRGSORT": "pairs of several tiles, whose merging is not modelled",
-        **dict.fromkeys(("GATHER", "GATHER_IN_UB", "INDEX_OUTCAST", "INDEX_PUT"), _BY_GM),
         **dict.fromkeys(("A_MUL_B", "GATHER_IN_L1"), "the cube's memories, which are not modelled"),
         "POWS": "a number that chooses among several functions",
         "REMRS": "a number before its tile, which the dump puts behind it",

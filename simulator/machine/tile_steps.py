@@ -187,8 +187,11 @@ def changed_input(work: TileWork, scalar: float | None, function: str) -> int | 
     """The place of an input that is other numbers afterwards, whatever lies where; None of none.
 
     An addition by index multiplies its terms (tileop indexadd.h:32), a sort in rising order changes
-    the sign of its elements (sort.h:66).
+    the sign of its elements (sort.h:66), and a quantisation multiplies where its elements lie
+    (pto-isa a2a3/TQuant.hpp).
     """
+    if work is TileWork.QUANTIZE:
+        return 0
     if work is TileWork.ADD_AT and scalar is not None and is_factor(scalar):
         return 1
     return 0 if work is TileWork.SORT32 and function == ASCENDING else None
@@ -211,7 +214,7 @@ def step_values(step: TileStep, inputs: Sequence[_Values], family: str = A2_A3) 
         case TileWork.PAIR:
             return _paired(row.function, inputs, step.inputs[0].format)
         case TileWork.ELEMENTS | TileWork.COMPARE:
-            fmt = result.format if row.has_two_scalars else step.inputs[-1].format
+            fmt = result.format if row.scalars == 2 else step.inputs[-1].format
             operands = list(inputs)
             if row.takes_blocks:
                 operands = [_repeated(each, result.shape) for each in inputs]
@@ -243,6 +246,12 @@ def step_values(step: TileStep, inputs: Sequence[_Values], family: str = A2_A3) 
             ).values
         case TileWork.GATHER:
             return _gathered(inputs, step.inputs[0].format, step.axis)
+        case TileWork.SELECT:
+            return _selected(inputs, step.axis)
+        case TileWork.PAGED_ROWS:
+            return _paged_rows(step, inputs)
+        case TileWork.PUT:
+            return _put(step, inputs)
         case TileWork.SCATTER:
             return _scattered(step, inputs)
         case TileWork.ADD_AT:
@@ -261,6 +270,10 @@ def step_values(step: TileStep, inputs: Sequence[_Values], family: str = A2_A3) 
             return _triangle(step, inputs[0])
         case TileWork.SPACED:
             return _spaced(step)
+        case TileWork.QUANTIZE:
+            return _quantized(step, inputs)
+        case TileWork.DEQUANTIZE:
+            return _dequantized(step, inputs)
         case TileWork.WEIGH:
             return _weighed(row.function, inputs, step.inputs[0].format)
         case TileWork.EXTREME | TileWork.PAIR_EXTREME:
@@ -323,6 +336,49 @@ def _gathered(inputs: Sequence[_Values], fmt: Format, axis: int) -> _Values:
     beside[axis] = slice(None)
     source = source[tuple(beside)]
     return gather(Enclosure(values=source), Enclosure(values=index), fmt, axis=axis).values
+
+
+def _selected(inputs: Sequence[_Values], axis: int) -> _Values:
+    """Slices read by indices, whose axes come in the place of the one that they are along."""
+    source, index = inputs
+    _check_indices(index, source.shape[axis])
+    return np.take(source, index, axis)
+
+
+def _paged_rows(step: TileStep, inputs: Sequence[_Values]) -> _Values:
+    """Rows read by numbers in the order of a table, which has the block of rows of each."""
+    source, index, table = inputs
+    assert step.scalar is not None
+    block, numbers = int(step.scalar), index.reshape(-1).astype(np.int64)
+    _check_indices(numbers, table.size * block)
+    rows = table.reshape(-1).astype(np.int64)[numbers // block] * block + numbers % block
+    _check_indices(rows, source.shape[0])
+    return np.take(source, rows, 0)
+
+
+def put_target(step: TileStep) -> int:
+    """The place of the input in GM that is written to."""
+    return next(k for k, tile in enumerate(step.inputs) if tile.space == step.outputs[0].space)
+
+
+def _put(step: TileStep, inputs: Sequence[_Values]) -> _Values:
+    """A tensor with other rows where indices say; of equal ones the last one's stays.
+
+    INDEX_OUTCAST leaves rows of negative indices out (tileop index_outcast.h).
+    """
+    place = put_target(step)
+    values, index = (each for k, each in enumerate(inputs) if k != place)
+    target = inputs[place].copy()
+    numbers = index.reshape(-1).astype(np.int64)
+    leading = target.shape[:1] if step.opcode.name == "INDEX_PUT" else target.shape[:-1]
+    rows, given = target.reshape(math.prod(leading), -1), values.reshape(numbers.size, -1)
+    if given.shape[1] != rows.shape[1]:
+        raise SimulatorFault(f"writes {values.shape} elements to {target.shape} at {index.shape}")
+    if step.opcode.name != "INDEX_PUT":
+        given, numbers = given[numbers >= 0], numbers[numbers >= 0]
+    _check_indices(numbers, rows.shape[0])
+    rows[numbers] = given
+    return target
 
 
 def _scattered(step: TileStep, inputs: Sequence[_Values]) -> _Values:
@@ -450,6 +506,29 @@ def _weighed(function: str, inputs: Sequence[_Values], fmt: Format) -> _Values:
     if values.ndim > 2:
         return found
     return np.where(values == 0, evaluated("mul", (values, spread), fmt), found)
+
+
+def _quantized(step: TileStep, inputs: Sequence[_Values]) -> _Values:
+    """Products with the numbers of the rows, these or sums with further ones in 8 bits."""
+    values, *numbers = inputs
+    for name, each in zip(("mul", "add"), numbers, strict=False):
+        values = evaluated(name, (values, _of_rows(each, values)), FP32)
+    return arithmetic.cast(step.conversions, Enclosure(values=values)).values
+
+
+def _dequantized(step: TileStep, inputs: Sequence[_Values]) -> _Values:
+    """Differences from the last numbers of the rows, times the others, in FP32."""
+    whole, scales, zeros = inputs
+    values = arithmetic.cast(step.conversions, Enclosure(values=whole)).values
+    for name, each in (("sub", zeros), ("mul", scales)):
+        values = evaluated(name, (values, _of_rows(each, values)), FP32)
+    return values
+
+
+def _of_rows(numbers: _Values, values: _Values) -> _Values:
+    if numbers.shape != values.shape[:-1]:
+        raise SimulatorFault(f"has {numbers.shape} numbers for the rows of {values.shape}")
+    return np.ascontiguousarray(np.broadcast_to(numbers[..., None], values.shape))
 
 
 def _reduced(function: str, values: _Values, fmt: Format, axis: int, family: str) -> _Values:

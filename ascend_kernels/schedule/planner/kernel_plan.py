@@ -12,7 +12,9 @@ from typing import Any, Final
 import numpy.typing as npt
 
 from ascend_kernels.schedule.parts import (
-    COPIES,
+    MOVES,
+    PUTTERS,
+    TAKERS,
     Access,
     Branch,
     ControlStep,
@@ -110,6 +112,7 @@ def _planned(
     steps = _kept(given.steps, {place: number for number, place in enumerate(kept)})
     numbers = numbers_read(bodies, steps)
     parameters = _parameters(dict(tensors), tiled, given.open_axes, numbers)
+    _check_read_by_scalars(tiled, {each.name for each in parameters if not each.is_written})
     _check_written(graphs, {each.name for each in parameters if each.is_written})
     if not tiled.leaves:
         raise PlanError(f"{kernel}: no operation of it writes an output, so there is no task")
@@ -177,7 +180,8 @@ def check_ordered(
         for access in task.accesses
         for each in access.offset
     )
-    if not (is_once and is_known) and (found := schedule.unordered(extents, arrays)):
+    is_put = any(each.opcode in PUTTERS for leaf in schedule.leaves for each in leaf.operations)
+    if (is_put or not (is_once and is_known)) and (found := schedule.unordered(extents, arrays)):
         raise PlanError(f"{schedule.kernel}: {found}")
 
 
@@ -228,6 +232,29 @@ def _check_written(graphs: Sequence[TileGraph], written: AbstractSet[str]) -> No
                 )
 
 
+def _check_read_by_scalars(tiled: TiledKernel, given: AbstractSet[str]) -> None:
+    """Refuse numbers that tasks write to GM and the scalar unit reads there.
+
+    It reads indices, the blocks of a table, and elements along the last axis one by one.
+
+    Args:
+        tiled: the leaves and the tasks.
+        given: the parameters that no task writes.
+    """
+    for task in (each for body in tiled.bodies for each in body.tasks if each.leaf is not None):
+        for operation in tiled.leaves[task.leaf or 0].operations:
+            if operation.opcode not in TAKERS:
+                continue
+            source, *others = (task.accesses[each.access or 0] for each in operation.inputs)
+            is_last = operation.axis == len(source.offset) - 1
+            for each in (source, *others) if is_last else others:
+                if each.tensor not in given:
+                    raise PlanError(
+                        f"{operation.opcode} at {operation.place} is not planned: the scalar unit "
+                        "reads numbers in GM that tasks write, by a cache that is not modelled"
+                    )
+
+
 def _planned_leaf(name: str, graph: LeafGraph, ub_bytes: int) -> PlannedLeaf:
     check_time()
     try:
@@ -239,14 +266,18 @@ def _planned_leaf(name: str, graph: LeafGraph, ub_bytes: int) -> PlannedLeaf:
 
 
 def _issued(task: Task, leaves: Sequence[PlannedLeaf]) -> Task:
-    """A task with an access of each copy of its leaf, spills among them, in the order of issue."""
+    """A task with the accesses of its leaf, those of spills among them, in the order of issue."""
     if task.leaf is None:
         return task
-    copies, given = leaves[task.leaf].copies, leaves[task.leaf].given
-    moved = tuple(_access(copy, task) for copy in copies)
-    if moved == task.accesses[:given]:
+    leaf = leaves[task.leaf]
+    moved = (
+        *(_access(copy, task) for copy in leaf.copies),
+        *(task.accesses[each] for each in leaf.taken),
+    )
+    count = leaf.given + len(leaf.taken)
+    if moved == task.accesses[:count]:
         return task
-    return replace(task, accesses=(*moved, *task.accesses[given:]))
+    return replace(task, accesses=(*moved, *task.accesses[count:]))
 
 
 def _access(copy: Copy, task: Task) -> Access:
@@ -281,7 +312,7 @@ def _parameters(
                 {
                     x.access
                     for each in leaf.operations
-                    for x in (ends(each) if each.opcode in COPIES else ())
+                    for x in (ends(each) if each.opcode in MOVES else ())
                     if x.access is not None
                 }
                 for leaf in tiled.leaves

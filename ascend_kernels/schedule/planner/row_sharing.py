@@ -25,12 +25,13 @@ from ascend_kernels.schedule.planner.tiles.tile_graph import (
     TileGraph,
     TileTensor,
 )
-from simulator.machine.tile_opcodes import REDUCTIONS, TILE_OPCODES, TileWork
+from simulator.machine.tile_opcodes import FROM_GM, REDUCTIONS, TILE_OPCODES, TO_GM, TileWork
 from tiling.grid import Shape
 
 _FEWEST: Final = 3
 """The rows that are planned at least: the first, the last, and one between, which is repeated."""
 _READS_INDICES: Final = {TileWork.ADD_AT, TileWork.GATHER, TileWork.SCATTER}
+_NOT_BY_ROWS: Final = FROM_GM | TO_GM | {TileWork.BYTES}
 _ALONG: Final = REDUCTIONS | _READS_INDICES | {TileWork.ACCUMULATE, TileWork.EXTREME}
 """Of operations that read all tiles along an axis."""
 Plan = Callable[[TileGraph], TiledKernel]
@@ -89,7 +90,7 @@ def step_and_length(graph: TileGraph, axis: int) -> tuple[int, int]:
     for node in graph.nodes:
         row, asked = TILE_OPCODES.get(node.opcode), node.attributes
         is_along = row is not None and (
-            row.work is TileWork.BYTES or (row.work in _ALONG and asked.axis == axis)
+            row.work in _NOT_BY_ROWS or (row.work in _ALONG and asked.axis == axis)
         )
         is_moved = axis in asked.axes or any(asked.offset[axis : axis + 1])
         if node.opcode == "RESHAPE" or is_along or is_moved or asked.number is not None:

@@ -6,6 +6,7 @@ Paths below are those of upstream pypto at tag r0.2.0, framework/src/passes.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import operator
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -14,7 +15,9 @@ from typing import Final
 
 from ascend_kernels.schedule.parts import (
     COPIES,
+    MOVES,
     OUTWARD,
+    PUTTERS,
     Access,
     Body,
     Scalars,
@@ -26,8 +29,8 @@ from ascend_kernels.schedule.parts import (
 from ascend_kernels.schedule.planner.leaves.leaf_graph import LeafGraph, decimals, operation_cycles
 from ascend_kernels.schedule.planner.tiles.column_blocks import BLOCKS_OF_COLUMN
 from ascend_kernels.schedule.planner.tiles.open_extents import GIVES_EXTENTS, inferred
+from ascend_kernels.schedule.planner.tiles.padded_memory import RawPlace, padded, parts_of_raw
 from ascend_kernels.schedule.planner.tiles.tile_graph import (
-    BLOCK_BYTES,
     Attributes,
     Memory,
     Node,
@@ -38,24 +41,14 @@ from ascend_kernels.schedule.planner.tiles.tile_graph import (
     exchanged,
     in_order,
     latency_cycles,
-    place_of,
     producers,
     restored,
 )
 from ascend_kernels.schedule.planner.tiles.tile_views import alive, takes_part
-from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
+from simulator.machine.tile_opcodes import TILE_OPCODES
 from tiling.grid import Shape
-from tiling.ub import round_up
 
-_ROW_BLOCKS: Final = 8
-_WIDENED: Final = frozenset(
-    (
-        *("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "CMP", "CMPS"),
-        *("PAIRSUM", "PAIRMAX", "PAIRMIN", "PAIRPROD"),
-    )
-)
-"""Opcodes whose operands are padded to the widest of them (interface/operation/opcode.cpp)."""
-_APART: Final = frozenset(("scalar", "other_scalar", "offset", "number", "file", "line"))
+_APART: Final = frozenset(("scalar", "other_scalar", "offset", "taken", "number", "file", "line"))
 _asked: Final[Callable[[Attributes], Hashable]] = operator.attrgetter(
     *(each.name for each in fields(Attributes) if each.name not in _APART)
 )
@@ -112,106 +105,6 @@ def _identity(node: Node, output: int) -> Hashable:
     text = decimals(asked.scalar) if asked.other_scalar is None else ""  # it has none of two
     told = _asked(asked), asked.offset, asked.number, text
     return node.opcode, node.inputs, told, node.subgraph, output
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """The place of a tile in UB: a raw tensor, by one of its tiles, and the offset in it."""
-
-    raw: int
-    offset: Shape
-
-
-def parts_of_raw(graph: TileGraph) -> Mapping[int, _Part]:
-    """By tensor in UB, the raw tensor that it lies in.
-
-    A view lies in what it is a view of, what is assembled in the result
-    (tile_graph_pass/graph_constraint/replace_tensor.cpp).
-
-    Raises:
-        PlanError: a tile that is assembled twice.
-    """
-    inside: dict[int, tuple[int, Shape]] = {}
-    for node in graph.nodes:
-        if node.opcode in ("VIEW", "ASSEMBLE"):
-            part, whole = node.inputs[0], node.outputs[0]
-            if node.opcode == "VIEW":
-                part, whole = whole, part
-            if part in inside or whole == part:
-                place = place_of(node, consumers(graph.nodes))
-                raise PlanError(f"{place}: a tile that lies in two others is not planned")
-            inside[part] = whole, _known(node)
-    found = {}
-    for tensor, held in enumerate(graph.tensors):
-        raw, offset = tensor, (0,) * len(held.shape)
-        while raw in inside:
-            raw, start = inside[raw]
-            offset = tuple(map(int.__add__, offset, start))
-        if held.memory is Memory.UB:
-            found[tensor] = _Part(raw, offset)
-    return found
-
-
-def _known(node: Node) -> Shape:
-    """The offset of a part in UB.
-
-    Raises:
-        PlanError: it is known only when the kernel runs.
-    """
-    offset = tuple(each for each in node.attributes.offset if isinstance(each, int))
-    if len(offset) < len(node.attributes.offset):
-        raise PlanError(f"{node.place}: a part at a place known only when the kernel runs, in UB")
-    return offset
-
-
-def padded(graph: TileGraph, parts: Mapping[int, _Part]) -> Mapping[int, Shape]:
-    """By raw tensor in UB, the extents that it takes, padding included.
-
-    The last dimension is whole blocks, decided by the first operation that reads the tensor, or
-    that writes it where none does; of operands that are combined the widest decides, unless one is
-    within a block (tile_graph_pass/graph_constraint/pad_local_buffer.cpp:249, :434, :496). A column
-    that is repeated in blocks has whole blocks of rows instead, and so have these blocks (:667).
-    """
-    found: dict[int, Shape] = {}
-    packed = {
-        tensor: tensor in node.inputs
-        for node in graph.nodes
-        if node.opcode == BLOCKS_OF_COLUMN
-        for tensor in (*node.inputs, *node.outputs)
-    }
-    reads = [(node, tensor) for node in graph.nodes for tensor in node.inputs]
-    writes = [(node, tensor) for node in graph.nodes for tensor in node.outputs]
-    for node, tensor in (*reads, *writes):
-        if tensor in parts and parts[tensor].raw == tensor and tensor not in found:
-            *outer, last = graph.tensors[tensor].shape
-            row = _padded_row(graph, node, graph.tensors[tensor])
-            if tensor in packed:
-                outer[-1] = round_up(outer[-1], math.lcm(_ROW_BLOCKS, row))
-            found[tensor] = (*outer, last if packed.get(tensor) else round_up(last, row))
-    visited: set[int] = set()
-    for node, tensor in reads:
-        if tensor in visited or tensor not in parts:
-            continue
-        visited.add(tensor)
-        *outer, last = found[parts[tensor].raw]
-        fmt, opcode = graph.tensors[tensor].format, TILE_OPCODES[node.opcode]
-        is_deep = opcode.work is TileWork.WEIGH and len(outer) > 1
-        if outer and fmt in opcode.in_repeats and not is_deep:
-            blocks = last * fmt.dtype.itemsize // BLOCK_BYTES
-            outer[-1] += -(-_ROW_BLOCKS // blocks) - 1
-            found[parts[tensor].raw] = (*outer, last)
-    return found
-
-
-def _padded_row(graph: TileGraph, node: Node, tensor: TileTensor) -> int:
-    block_elems = BLOCK_BYTES // tensor.format.dtype.itemsize
-    last = tensor.shape[-1]
-    if node.opcode in _WIDENED:
-        lasts = [graph.tensors[each].shape[-1] for each in node.inputs]
-        first_elems = BLOCK_BYTES // graph.tensors[node.inputs[0]].format.dtype.itemsize
-        if min(lasts) > first_elems:
-            last = max(lasts)
-    return round_up(last, block_elems)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,11 +169,11 @@ def split(graph: TileGraph, name: str, *, is_open: bool = False) -> TiledKernel:
             made.append(_leaf(graph, ordered, raw, shapes, is_open=is_open))
             places = [each.number for each in _by_access(asking, ordered)]
             orders.append([places.index(each.number) for each in asking])
-        accesses: list[Access | None] = [None] * len(asking)
+        accesses: list[tuple[Access, ...]] = [()] * len(asking)
         for place, node in zip(orders[leaf], asking, strict=True):
-            accesses[place] = _access(graph, node, temporaries, extents)
-        accesses += (_whole_of(graph, x, temporaries) for node in in_gm for x in _ends(node))
-        tasks.append((leaf, tuple(each for each in accesses if each is not None)))
+            accesses[place] = _accesses(graph, node, temporaries, extents)
+        accesses += ((_whole_of(graph, x, temporaries),) for node in in_gm for x in _ends(node))
+        tasks.append((leaf, tuple(itertools.chain.from_iterable(accesses))))
     return TiledKernel(
         leaves=tuple(made),
         bodies=(_body(graph, name, tasks, temporaries),),
@@ -301,7 +194,7 @@ def _asks_extents(graph: TileGraph, node: Node) -> bool:
 
 
 def _is_numbered(graph: TileGraph, node: Node) -> bool:
-    return _has_access(graph, node) and node.opcode not in COPIES
+    return _has_access(graph, node) and node.opcode not in COPIES and not node.attributes.taken
 
 
 def _ends(node: Node) -> tuple[int, ...]:
@@ -316,15 +209,16 @@ def _whole_of(graph: TileGraph, tensor: int, temporaries: Mapping[int, Temporary
 
 
 def _has_access(graph: TileGraph, node: Node) -> bool:
-    is_numbered = node.attributes.number is not None
-    return node.opcode in COPIES or is_numbered or _asks_extents(graph, node)
+    asked = node.attributes
+    is_told = asked.number is not None or bool(asked.taken)
+    return node.opcode in COPIES or is_told or _asks_extents(graph, node)
 
 
 def _by_access(asking: Sequence[Node], ordered: Sequence[Node]) -> list[Node]:
-    """The nodes with an access, in order: copies first."""
+    """The nodes with an access, in order: copies first, then those that read GM."""
     numbers = {each.number for each in asking}
     found = (each for each in ordered if each.number in numbers)
-    return sorted(found, key=lambda each: each.opcode not in COPIES)
+    return sorted(found, key=lambda each: (each.opcode not in COPIES, not each.attributes.taken))
 
 
 def _is_in_gm(graph: TileGraph, node: Node) -> bool:
@@ -333,7 +227,7 @@ def _is_in_gm(graph: TileGraph, node: Node) -> bool:
 
 
 def _check_reshapes(
-    graph: TileGraph, raw: Mapping[int, _Part], padded: Mapping[int, Shape]
+    graph: TileGraph, raw: Mapping[int, RawPlace], padded: Mapping[int, Shape]
 ) -> None:
     """Refuse reshapes in UB of padded rows, which upstream takes through GM.
 
@@ -389,7 +283,7 @@ def _temporary(held: TileTensor, name: str, alias: str, made: bool) -> Temporary
 def _walk(
     graph: TileGraph,
     nodes: Sequence[Node],
-    raw: Mapping[int, _Part],
+    raw: Mapping[int, RawPlace],
     shapes: Mapping[int, Shape],
 ) -> tuple[list[Node], Hashable]:
     """The nodes as they are met from the results on, and the key by which subgraphs are equal."""
@@ -411,7 +305,8 @@ def _walk(
                 continue
             met[node.number] = node
             asked, asks = node.attributes, _asks_extents(graph, node)
-            offset = () if node.opcode in COPIES else asked.offset
+            offset = () if node.opcode in MOVES else asked.offset
+            text.append(tuple(extents for _, extents in asked.taken))
             place, number = node.outputs.index(tensor), decimals(asked.scalar, node.opcode)
             text.append((node.opcode, _asked(asked), number, offset, place, asks))
             for each in node.inputs:
@@ -427,7 +322,7 @@ def _walk(
 def _leaf(
     graph: TileGraph,
     nodes: Sequence[Node],
-    raw: Mapping[int, _Part],
+    raw: Mapping[int, RawPlace],
     shapes: Mapping[int, Shape],
     *,
     is_open: bool,
@@ -440,8 +335,10 @@ def _leaf(
     read = {each for node in computed for each in node.inputs}
     written = {each for node in computed for each in node.outputs}
 
-    asking = [each for each in computed if _has_access(graph, each)]
-    accesses = {each.number: k for k, each in enumerate(_by_access(asking, computed))}
+    asking = _by_access([x for x in computed if _has_access(graph, x)], computed)
+    counts = (max(1, len(each.attributes.taken)) for each in asking)
+    first = itertools.accumulate(counts, initial=0)
+    accesses = {each.number: k for each, k in zip(asking, first, strict=False)}
 
     def asked_extents(node: Node) -> Scalars:
         if node.number not in accesses:
@@ -475,19 +372,27 @@ def _leaf(
         )
 
     copies = sum(node.opcode in COPIES for node in computed)
-    reshaped: list[int] = []
+    taken: list[int] = []
     for node in computed:
-        is_copy = node.opcode in COPIES
+        is_copy, is_put, outputs = node.opcode in COPIES, node.opcode in PUTTERS, node.outputs
 
-        def operand(tensor: int, is_copy: bool = is_copy) -> TileOperand:
+        def operand(
+            tensor: int,
+            is_copy: bool = is_copy,
+            is_put: bool = is_put,
+            outputs: Sequence[int] = outputs,
+        ) -> TileOperand:
             held = graph.tensors[tensor]
             if held.memory is Memory.UB:
                 return tile(tensor)
-            moved, first = (gm_tensors, 0) if is_copy else (reshaped, copies)
+            if is_put and tensor in outputs:  # over the operand that it changes
+                return TileOperand(access=copies + len(taken) - 1, format=held.format)
+            moved, first = (gm_tensors, 0) if is_copy else (taken, copies)
             moved.append(in_gm.setdefault(tensor, len(in_gm)))
             return TileOperand(access=first + len(moved) - 1, format=held.format)
 
         asked, row = node.attributes, TILE_OPCODES[node.opcode]
+        is_taken = bool(asked.taken)
         operation = TileOperation(
             opcode=node.opcode,
             pipe=row.pipe.name,
@@ -503,7 +408,7 @@ def _leaf(
             axis=asked.axis,
             axes=asked.axes,
             function=asked.function,
-            latency=_reshape_cycles(graph, node) if _is_in_gm(graph, node) else 0,
+            latency=_cycles_in_gm(graph, node) if is_taken or _is_in_gm(graph, node) else 0,
             file=asked.file,
             line=asked.line,
         )
@@ -513,18 +418,22 @@ def _leaf(
         operations=tuple(operations),
         reads=tuple(numbers(node.inputs) for node in computed),
         writes=tuple(numbers(node.outputs) for node in computed),
-        gm_tensors=(*gm_tensors, *reshaped),
+        gm_tensors=(*gm_tensors, *taken),
         guessed=frozenset(each for each in graph.guessed_raws if each in buffers),
     )
 
 
-def _reshape_cycles(graph: TileGraph, node: Node) -> int:
-    """Those of a reshape in GM, where a leaf knows no extents."""
-    sizes = (
+def _cycles_in_gm(graph: TileGraph, node: Node) -> int:
+    """Those of an operation on tensors in GM, of which a leaf knows no extents."""
+    read, written = (
         [(math.prod(graph.tensors[x].shape), graph.tensors[x].format) for x in tensors]
         for tensors in (node.inputs, node.outputs)
     )
-    return latency_cycles(node.opcode, *sizes)
+    taken = dict(zip(_in_gm(graph, node), node.attributes.taken, strict=False))
+    for place, tensor in enumerate(node.inputs):
+        if tensor in taken:
+            read[place] = math.prod(taken[tensor][1]), graph.tensors[tensor].format
+    return latency_cycles(node.opcode, read, written)
 
 
 def _with_extents(
@@ -542,7 +451,28 @@ def _with_extents(
         operation,
         inputs=opened(operation.inputs, node.inputs),
         outputs=opened(operation.outputs, node.outputs),
-        latency=operation_cycles(operation),
+        latency=operation.latency or operation_cycles(operation),
+    )
+
+
+def _in_gm(graph: TileGraph, node: Node) -> list[int]:
+    """The operands in GM."""
+    return [each for each in node.inputs if graph.tensors[each].memory is not Memory.UB]
+
+
+def _accesses(
+    graph: TileGraph,
+    node: Node,
+    temporaries: Mapping[int, Temporary],
+    extents: Mapping[int, Scalars],
+) -> tuple[Access, ...]:
+    if not node.attributes.taken:
+        return (_access(graph, node, temporaries, extents),)
+    return tuple(
+        Access(
+            tensor=graph.tensors[each].name or temporaries[each].name, offset=offset, shape=shape
+        )
+        for each, (offset, shape) in zip(_in_gm(graph, node), node.attributes.taken, strict=True)
     )
 
 

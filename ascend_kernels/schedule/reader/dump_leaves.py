@@ -11,7 +11,9 @@ from typing import Any, Final
 from ascend_kernels.schedule.parts import (
     COPIES,
     INWARD,
+    PUTTERS,
     SYNCS,
+    TAKERS,
     Buffer,
     Flag,
     Leaf,
@@ -45,7 +47,9 @@ _MARKS: Final = ("PHASE1", "PHASE2")
 class LeafText:
     """A leaf, and the data its callers need: the expressions of its copies, the entries of their
     argument lists that give a valid shape besides, and the tensors in GM that it reshapes, two by
-    two, by their place among a call's operands; and the places of numbers in their argument lists.
+    two, by their place among a call's operands; the places of numbers in their argument lists; and
+    the tensors in GM that operations read there, by their place among a call's operands, and how
+    many operands and results such a call has.
     """
 
     leaf: Leaf
@@ -53,6 +57,8 @@ class LeafText:
     shapes: list[int] = field(default_factory=list)
     reshaped: list[int] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)
+    taken: list[int] = field(default_factory=list)
+    entries: int = 0
 
 
 class LeafReader:
@@ -76,8 +82,11 @@ class LeafReader:
         self._entries = entries
         self._asked: list[int] = []
         self._reshaped: list[int] = []
+        self._taken: list[int] = []
         ends = (*function["incasts"], *function["outcasts"])
-        self._ends = {magic: place for place, (magic, _) in reversed(list(enumerate(ends)))}
+        self._ends: dict[int, int] = {
+            magic: place for place, (magic, _) in reversed(list(enumerate(ends)))
+        }
         self._formats = formats
         self._ub_bytes = ub_bytes
         self._raw = {each["rawmagic"]: each for each in function["rawtensors"]}
@@ -119,6 +128,10 @@ class LeafReader:
             shapes=self._asked,
             reshaped=self._reshaped,
             numbers=self._given,
+            taken=self._taken,
+            entries=len(self._function["incasts"])
+            + len(self._function["outcasts"])
+            + len(self._entries),
         )
 
     def _is_mark(self, given: Mapping[str, Any]) -> bool:
@@ -132,7 +145,7 @@ class LeafReader:
     def _record_valid_shapes(self) -> None:
         """Record the symbols of valid shapes: a copy or an operation gives each."""
         operations = self._function["operations"]
-        count = sum(each["opcode"] in COPIES for each in operations)
+        count = self._count
         access = 0
         for operation in operations:
             written = self._shapes.get(str(operation["opmagic"]))
@@ -156,6 +169,13 @@ class LeafReader:
             for axis, extent in enumerate(shape):
                 self._symbols[f"sym_{operation['ooperands'][0]}_dim_{axis}"] = extent
 
+    @property
+    def _count(self) -> int:
+        """The accesses of the copies, and of the operations at places by data, come first."""
+        opcodes = [str(each["opcode"]) for each in self._function["operations"]]
+        read = (len(x["ioperands"]) for x in self._function["operations"] if x["opcode"] in TAKERS)
+        return sum(each in COPIES or each in PUTTERS for each in opcodes) + sum(read)
+
     def _record_reload(self, magic: int, shape: Sequence[Scalar]) -> None:
         """Record the symbols that a reload keeps of a copy that is no longer in the leaf.
 
@@ -175,12 +195,14 @@ class LeafReader:
         attributes = given.get("op_attr") or {}
         row = TILE_OPCODES.get(opcode)
         access = None
+        if opcode in PUTTERS:
+            self._check_is_put(given)
         if opcode in COPIES:
             access = len(self._copies)
             self._copies.append(_copy_of(given, attributes))
         is_sync = opcode.startswith(SYNCS)
         value = attributes.get("SCALAR", attributes.get("op_attr_START", {})).get("value")
-        value = attributes.get("op_attr_patternMode", value)
+        value = attributes.get("op_attr_patternMode", attributes.get("block_size", value))
         function = ""
         if "op_attr_cmp_operation" in attributes:
             function = _COMPARISONS[attributes["op_attr_cmp_operation"]]
@@ -229,8 +251,7 @@ class LeafReader:
         if place is None:
             return ()
         self._given.append(place)
-        copies = sum(each["opcode"] in COPIES for each in self._function["operations"])
-        return (("valid", copies + len(self._asked) + len(self._given) - 1, 0),)
+        return (("valid", self._count + len(self._asked) + len(self._given) - 1, 0),)
 
     def _tiles(
         self, given: Mapping[str, Any], end: str, access: int | None
@@ -246,11 +267,38 @@ class LeafReader:
                 f"operation {given['opmagic']}: {attribute} is of {len(packed)} tensors, not "
                 f"{len(magics)}"
             )
-        tiles = (self._tile(each, access, str(given["opcode"])) for each in magics)
+        accesses = [access] * len(magics)
+        if given["opcode"] in TAKERS | PUTTERS:
+            in_gm = [x for x in magics if self._tensors[x]["mem_type"]["asis"] == _GM]
+            if end == "input":
+                self._taken += map(self._end_of, in_gm)
+            copies = sum(each["opcode"] in COPIES for each in self._function["operations"])
+            first = copies + len(self._taken) - len(in_gm)
+            accesses = [first + (in_gm.index(x) if x in in_gm else 0) for x in magics]
+        tiles = (
+            self._tile(each, place, str(given["opcode"]))
+            for each, place in zip(magics, accesses, strict=True)
+        )
         return tuple(
             replace(tile, is_packed=tile.buffer is not None and len(tile.shape) > 1 and is_packed)
             for tile, is_packed in zip(tiles, packed, strict=True)
         )
+
+    def _end_of(self, magic: int) -> int:
+        """The place among a call's operands of a tensor in GM, or of the one that it views."""
+        views = self._function["operations"]
+        source: int = next((x["ioperands"][0] for x in views if x["ooperands"] == [magic]), magic)
+        return self._ends[magic if magic in self._ends else source]
+
+    def _check_is_put(self, given: Mapping[str, Any]) -> None:
+        """Refuse rows written to another tensor than the one that the other rows are of."""
+        ends = [self._tensors[each] for each in (*given["ioperands"], *given["ooperands"])]
+        in_gm = [self._raw[x["rawtensor"]] for x in ends if x["mem_type"]["asis"] == _GM]
+        if len({each.get("symbol") or each["rawmagic"] for each in in_gm}) > 1:
+            raise ValueError(
+                f"operation {given['opmagic']} {given['opcode']} writes rows to another tensor in "
+                "GM than the one that it reads, and nothing writes the other rows there"
+            )
 
     def _tile(self, magic: int, access: int | None, opcode: str) -> TileOperand:
         tensor = self._tensors[magic]
@@ -261,8 +309,7 @@ class LeafReader:
         fmt = self._formats[number]
         if tensor["mem_type"]["asis"] == _GM:
             if access is None and opcode == "RESHAPE" and magic in self._ends:
-                copies = sum(each["opcode"] in COPIES for each in self._function["operations"])
-                access = copies + len(self._asked) + len(self._reshaped)
+                access = self._count + len(self._asked) + len(self._reshaped)
                 self._reshaped.append(self._ends[magic])
             return TileOperand(access=access, format=fmt)
         first, stop = map(int, tensor["mem_range"])
@@ -312,7 +359,7 @@ def entries_of(function: Mapping[str, Any]) -> dict[int, int]:
         ValueError: two operations of one number, or a circle of them.
     """
     first = len(function["incasts"]) + len(function["outcasts"])
-    outcasts = {magic for magic, _ in function["outcasts"]}
+    ends = {magic for magic, _ in (*function["incasts"], *function["outcasts"])}
     nodes = [
         Node(
             opcode=each["opcode"],
@@ -325,7 +372,7 @@ def entries_of(function: Mapping[str, Any]) -> dict[int, int]:
     numbers = Counter(each.number for each in nodes)
     for number in (each for each, count in numbers.items() if count > 1):
         raise ValueError(f"two operations have the number {number}")
-    made = [each for each in in_order(nodes) if each.outputs[0] not in outcasts]
+    made = [each for each in in_order(nodes) if each.outputs[0] not in ends]
     return {each.outputs[0]: first + place for place, each in enumerate(made)}
 
 

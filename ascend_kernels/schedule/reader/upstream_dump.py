@@ -22,6 +22,7 @@ from ascend_kernels.schedule.part_types import MAX_BITS
 from ascend_kernels.schedule.parts import (
     COPIES,
     OUTWARD,
+    PUTTERS,
     Access,
     Body,
     Leaf,
@@ -54,7 +55,7 @@ from ascend_kernels.schedule.reader.dump_slots import (
 from ascend_kernels.schedule.reader.dump_texts import read_arguments, read_leaf_text
 from ascend_kernels.schedule.scalars import Scalar
 from ascend_kernels.schedule.schedule import DUMP, Schedule
-from ascend_kernels.schedule.task_lowering import not_executed
+from ascend_kernels.schedule.step_lowering import not_executed
 from tiling.chips import chip_named
 
 LAST_PASS: Final = "Pass_36_CodegenPreproc"
@@ -532,11 +533,30 @@ class _Root:
                 )
             )
         by_place = {entry: base for base, entry in entries.items()}
-        for entry in text.shapes:
+
+        def numbers_of(entry: int, part: int) -> tuple[Scalar, ...]:
+            """Of an operand the offset, the extents, those of its tensor, and those with data."""
             dims = (by_place.get(entry + 1, len(arguments)) - by_place[entry] - 1) // 4
-            first = by_place[entry] + 1 + 3 * dims
-            shape = tuple(map(resolve.argument, range(first, first + dims)))
-            accesses.append(Access(tensor="", offset=(), shape=shape))
+            first = by_place[entry] + 1 + part * dims
+            return tuple(map(resolve.argument, range(first, first + dims)))
+
+        if text.taken and len(entries) != text.entries:
+            raise ValueError(
+                f"a call of {text.leaf.name} has {len(entries)} lists for {text.entries} tensors: "
+                "it reads in GM what it writes there, and they are told together"
+            )
+        in_place = {
+            each.outputs[0].access for each in text.leaf.operations if each.opcode in PUTTERS
+        }
+        for entry in text.taken:
+            name = self._name(self._raw_of(operands[entry]))
+            self.read.add(name)
+            if len(accesses) in in_place:
+                self.written.add(name)
+            offset, shape = numbers_of(entry, 0), numbers_of(entry, 3)
+            accesses.append(Access(tensor=name, offset=offset, shape=shape))
+        for entry in text.shapes:
+            accesses.append(Access(tensor="", offset=(), shape=numbers_of(entry, 3)))
         for place in text.numbers:
             number = resolve.argument(place)
             if isinstance(number, int) and number >= 1 << MAX_BITS - 1:

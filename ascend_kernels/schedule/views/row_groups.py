@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from ascend_kernels.schedule.boxes import Box
 from ascend_kernels.schedule.schedule import Schedule
-from ascend_kernels.schedule.task_lowering import NotExecutedError
+from ascend_kernels.schedule.step_lowering import NotExecutedError
 from ascend_kernels.schedule.views.tile_flow import TileFlow, Work, leaf_steps
 from tiling.grid import Shape
 

@@ -294,7 +294,7 @@ def _operations(leaf: Leaf, *, has_dump: bool) -> Iterator[TileOperation]:
     """
     for each in _computed(leaf):
         row = TILE_OPCODES.get(each.opcode)
-        if has_dump and row is not None and row.has_two_scalars:
+        if has_dump and row is not None and row.scalars == 2:
             each = replace(each, scalar=None, other_scalar=None)
         inputs, outputs = (
             tuple(

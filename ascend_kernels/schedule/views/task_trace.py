@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from ascend_kernels.schedule.parts import Body, TileOperation
 from ascend_kernels.schedule.schedule import Schedule
+from ascend_kernels.schedule.simulated_cycles import simulated_cycles
 from ascend_kernels.schedule.views.task_times import simulated_leaf_times, simulated_task_times
 from simulator.traces.perfetto import Clock, slice_entry, trace_text, track_names
 from simulator.traces.trace import PIPES
@@ -80,7 +81,7 @@ def schedule_perfetto(schedule: Schedule, standing: str) -> Iterator[str]:
     """
     if not any(simulated_task_times(schedule, body)[0] for body in schedule.bodies):
         raise ValueError(
-            f"{schedule.kernel}: the cycles of no body are estimated; there is nothing to trace"
+            f"{schedule.kernel}: there is nothing to trace; {_without_cycles(schedule)}"
         )
     about = {
         "kernel": schedule.kernel,
@@ -90,6 +91,19 @@ def schedule_perfetto(schedule: Schedule, standing: str) -> Iterator[str]:
         "note": standing,
     }
     return trace_text(about, _entries(schedule))
+
+
+def _without_cycles(schedule: Schedule) -> str:
+    """The operations for which no body has cycles, each with its dtype."""
+    if any(leaf.core == "AIC" for leaf in schedule.leaves):
+        return "a leaf of the cube has no cycles here"
+    operations = dict.fromkeys(
+        f"{each.opcode} of {(*each.inputs, *each.outputs)[0].format}"
+        for leaf in schedule.leaves
+        for each in leaf.operations
+        if each.flag is None and simulated_cycles(each) is None
+    )
+    return f"upstream's simulator has no cycles for {', '.join(sorted(operations))}"
 
 
 def _entries(schedule: Schedule) -> Iterator[dict[str, Any]]:

@@ -25,19 +25,19 @@ from ascend_kernels.schedule.planner.tiles.tile_graph import (
 from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
 from pypto_cast.kernel.graph.loop_runs import Place, Slots
 from pypto_cast.operations.operation_rows import ROWS
-from pypto_cast.operations.scalar_operands import Constant, converted, is_element
+from pypto_cast.operations.scalar_operands import Constant, is_element
 from pypto_cast.options.releases import RELEASES, ReleaseName
 from pypto_cast.recording.steps import Call
 from pypto_cast.tensors.symbolic import scalar_of
 from pypto_cast.tensors.tensor import Tensor
 from simulator.machine.tile_functions import CHAINS
-from simulator.machine.tile_opcodes import ADDED_IN_GM, NO_ROW, TILE_OPCODES
-from simulator.machine.tile_steps import ASCENDING, SHIFTED
+from simulator.machine.tile_opcodes import NO_ROW, TILE_OPCODES
+from simulator.machine.tile_steps import SHIFTED
 from simulator.numbers.formats import FP32, INT64, Format, IntFormat
 from tiling.grid import Shape
 
 _PART_HELD: Final = "a tensor that holds data in a part of it is not planned"
-_OPEN_NUMBER: Final = "a number known only when the kernel runs is not planned"
+OPEN_NUMBER: Final = "a number known only when the kernel runs is not planned"
 
 
 class RecordedNodes:
@@ -66,6 +66,7 @@ class RecordedNodes:
         self._kept: dict[int, Tensor] = {}  # an id is a tensor's own as long as the tensor lives
         self._parameters: dict[str | int, int] = {}
         self._outputs: dict[int, str] = {}
+        self.put: dict[int, str] = {}  # results in the place of an argument
         self._written: dict[str | int, int] = {}
         self._boxes: dict[str | int, list[tuple[Scalars, Shape]]] = {}
         self._lines: dict[int, int] = {}
@@ -189,7 +190,7 @@ class RecordedNodes:
         kinds = "".join("T" if isinstance(each, Tensor) else "S" for each in operands)
         opcode = row.opcodes.get(kinds)
         runs = None if opcode is None else TILE_OPCODES.get(opcode)
-        most = 1 if runs is None else 1 + runs.has_two_scalars
+        most = 1 if runs is None else max(1, runs.scalars)
         if opcode is None or len(numbers) > most:
             why = "no tile opcode is known for these operands"
             if opcode is not None and opcode in NO_ROW:
@@ -198,10 +199,10 @@ class RecordedNodes:
         scalars = [row.implied_scalar]
         for number in numbers:
             if not isinstance(number.value, (int, float)):
-                raise PlanError(f"{name} {call.place}: {_OPEN_NUMBER}")
+                raise PlanError(f"{name} {call.place}: {OPEN_NUMBER}")
             scalars.append(float(number.value))
         asked: dict[str, Any] = {"scalar": scalars[-1]}
-        if runs is not None and runs.has_two_scalars:
+        if runs is not None and runs.scalars == 2:
             asked = dict(zip(("scalar", "other_scalar"), scalars[1:], strict=True))
         rank = len(call.result.shape)
         inputs = [self._of_rank(call, self._value(call, each), rank) for each in tensors]
@@ -228,7 +229,7 @@ class RecordedNodes:
     def _full(self, call: Call, size: object, fill_value: Any, dtype: object, **_: object) -> None:
         value = fill_value.value if is_element(fill_value) else fill_value
         if not isinstance(value, (int, float)):
-            raise PlanError(f"full {call.place}: {_OPEN_NUMBER}")
+            raise PlanError(f"full {call.place}: {OPEN_NUMBER}")
         self._add(call, "full", ROWS["full"].opcodes["S"], [], scalar=float(value))
 
     def _reshape(self, call: Call, input: Tensor, *_: object, **named: object) -> None:
@@ -246,7 +247,7 @@ class RecordedNodes:
 
     def _range(self, call: Call, *bounds: float) -> None:
         if not all(isinstance(each, (int, float)) for each in bounds):
-            raise PlanError(f"arange {call.place}: {_OPEN_NUMBER}")
+            raise PlanError(f"arange {call.place}: {OPEN_NUMBER}")
         start, _, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
         opcode = ROWS["arange"].opcodes["S"]
         self._add(call, "arange", opcode, [], scalar=float(start), step=float(step), number=0)
@@ -348,6 +349,52 @@ class RecordedNodes:
     def _unpack(self, call: Call, input: Tensor, dtype: DataType) -> None:
         self._add(call, "unpack", ROWS["unpack"].opcodes["T"], [input])
 
+    def _scale_rows(self, call: Call, name: str, operands: Sequence[int]) -> None:
+        """Rows with a number each; columns are transposed before and behind.
+
+        One axis becomes two, and a scale alone has zeros beside it where they are taken from it
+        (at 883e7dfb0, vector/quantization.cpp:723, :1026).
+        """
+        asked = inspect.signature(call.operation).bind(*call.arguments, **call.named).arguments
+        source, *numbers = operands
+        held, tile = self._tensors[source], tuple(call.settings.vec_tile_shapes)
+        rank, given = len(held.shape), call.result.dtype.number_format
+        swapped = (rank - 2, rank - 1) if int(asked["axis"]) in (-2, rank - 2) and rank > 1 else ()
+        if swapped and rank > 2:
+            raise PlanError(
+                f"{name} {call.place}: along the axis before the last of {rank}, which upstream "
+                "transposes with others merged, not planned"
+            )
+        shape, opcode = held.shape, ROWS[name].opcodes["T" * len(operands)]
+
+        def between(fmt: Format) -> int:
+            return self._between(held, shape, fmt)
+
+        if rank == 1:
+            shape, tile = (1, *shape), (1, *tile)
+            source = between(held.format)
+            self._node(call, "reshape", ROWS["reshape"].opcodes["T"], operands[:1], source)
+        elif swapped:
+            shape = exchanged(shape, swapped)
+            turned = between(held.format)
+            moved: dict[str, Any] = {"axes": swapped, "tile_shape": tile}
+            self._node(call, name, "TRANSPOSE_VNCHWCONV", [source], turned, **moved)
+            source, tile = turned, exchanged(tile, swapped)
+        if name == "dequantize" and len(numbers) == 1:
+            numbers.append(self._between(self._tensors[numbers[0]], shape[:-1]))
+            self._node(
+                call, "full", ROWS["full"].opcodes["S"], [], numbers[1], scalar=0.0, tile_shape=tile
+            )
+        is_last = rank > 1 and not swapped
+        result = None if is_last else between(given)
+        self._node(call, name, opcode, [source, *numbers], result, tile_shape=tile)
+        result = self._nodes[-1].outputs[0]
+        if swapped:
+            moved = {"axes": swapped, "tile_shape": tile}
+            self._node(call, name, "TRANSPOSE_VNCHWCONV", [result], **moved)
+        elif rank == 1:
+            self._node(call, "reshape", ROWS["reshape"].opcodes["T"], [result])
+
     def _cast(
         self,
         call: Call,
@@ -401,119 +448,6 @@ class RecordedNodes:
             )
             self._node(call, name, opcode, [operand], result, tile_shape=extents, **asked)
             operand = self._nodes[-1].outputs[0]
-
-    def _gather(self, call: Call, input: Tensor, dim: int, index: Tensor) -> None:
-        axis = dim % len(input.shape)
-        self._add(call, "gather", ROWS["gather"].opcodes["TT"], [input, index], axis=axis)
-
-    def _scatter(
-        self, call: Call, input: Tensor, dim: int, index: Tensor, src: object, *, reduce: Any = None
-    ) -> None:
-        if reduce is not None:
-            raise PlanError(f"scatter {call.place}: reduce={reduce!r} is not planned")
-        axis = dim % len(input.shape)
-        if isinstance(src, Tensor):
-            opcode = ROWS["scatter"].opcodes["TTT"]
-            self._add(call, "scatter", opcode, [input, index, src], axis=axis)
-            return
-        value = src.value if is_element(src) else src
-        if not isinstance(value, (int, float)):
-            raise PlanError(f"scatter {call.place}: {_OPEN_NUMBER}")
-        opcode = ROWS["scatter"].opcodes["TT"]
-        self._add(call, "scatter", opcode, [input, index], axis=axis, scalar=float(value))
-
-    def _added(
-        self,
-        call: Call,
-        name: str,
-        input: Tensor,
-        dim: int,
-        index: Tensor,
-        source: Tensor,
-        alpha: float,
-    ) -> None:
-        opcode = ROWS[name].opcodes["TTT"]
-        if opcode == "INDEX_ADD" and RELEASES[call.settings.release].index_adds_in_gm:
-            raise PlanError(f"{name} {call.place}: {opcode} is not planned: it needs {ADDED_IN_GM}")
-        factor = converted(name, alpha, input.dtype).value
-        if not isinstance(factor, (int, float)):
-            raise PlanError(f"{name} {call.place}: {_OPEN_NUMBER}")
-        axis = dim % len(input.shape)
-        operands = [input, source, index]
-        for each in operands:
-            self._whole_operand(call, each)
-        self._add(call, name, opcode, operands, axis=axis, scalar=float(FP32.dtype.type(factor)))
-
-    def _extreme(self, call: Call, name: str, x: Tensor, axis: int) -> None:
-        if x.dtype is not DataType.DT_FP32:
-            places = f"of {x.dtype}, whose places upstream counts in INT16, not planned"
-            raise PlanError(f"{name} {call.place}: {places}")
-        self._whole_operand(call, x)
-        self._add(call, name, ROWS[name].opcodes["T"], [x], axis=axis)
-
-    def _sort32(self, call: Call, input: Tensor, index: int | None = None) -> None:
-        self._whole_operand(call, input)
-        opcode = ROWS["sort32"].opcodes["T"]
-        self._add(
-            call, "sort32", opcode, [input], scalar=float(index or 0), axis=len(input.shape) - 1
-        )
-
-    def _topk(
-        self,
-        call: Call,
-        input: Tensor,
-        k: int,
-        dim: int | None = None,
-        largest: bool = True,
-        **_: object,
-    ) -> None:
-        self._sorted(call, "topk", input, call.result, descending=largest)
-
-    def _argsort(
-        self, call: Call, input: Tensor, dim: int | None = None, descending: bool = False
-    ) -> None:
-        if dim not in (None, -1, len(input.shape) - 1):
-            raise PlanError(f"argsort {call.place}: along another axis than the last, not planned")
-        if input.dtype is not DataType.DT_FP32:
-            raise PlanError(f"argsort {call.place}: of {input.dtype}, which is cast, not planned")
-        self._sorted(call, "argsort", input, (None, call.result), descending=descending)
-
-    def _sorted(
-        self,
-        call: Call,
-        name: str,
-        input: Tensor,
-        results: Sequence[Tensor | None],
-        *,
-        descending: bool,
-    ) -> None:
-        """Sorted elements and their numbers, two results of one operation."""
-        source = self._whole_operand(call, input)
-        held = self._tensors[source]
-        made = tuple(
-            self._between(held, held.shape) if each is None else self._new(call, each)
-            for each in results
-        )
-        number = len(self._nodes)
-        self._lines.update(dict.fromkeys(made, call.line))
-        self._numbered[number] = [(each,) for each in made]
-        self.wide[number] = frozenset()
-        self._nodes.append(
-            Node(
-                opcode=ROWS[name].opcodes["T"],
-                number=number,
-                inputs=(source,),
-                outputs=made,
-                attributes=Attributes(
-                    file=os.path.basename(call.file),
-                    line=call.line,
-                    scalar=0.0,
-                    axis=len(held.shape) - 1,
-                    function="" if descending else ASCENDING,
-                ),
-                tile_shape=tuple(call.settings.vec_tile_shapes),
-            )
-        )
 
     def _pad(self, call: Call, x: Tensor, *given: object, **named: object) -> None:
         name = call.operation.__name__

@@ -29,8 +29,8 @@ from ascend_kernels.schedule.planner.tiles.tile_regions import overlap
 from ascend_kernels.schedule.scalars import distance
 from pypto_cast.dtypes.data_types import CastMode
 from pypto_cast.kernel.graph.auto_cast import auto_cast, check_release
+from pypto_cast.kernel.graph.indexed_nodes import IndexedNodes
 from pypto_cast.kernel.graph.loop_runs import CalledRun, Slots, runs_of
-from pypto_cast.kernel.graph.recorded_nodes import RecordedNodes
 from pypto_cast.kernel.kernel_source import named_at_end, names_assigned
 from pypto_cast.operations.operation_rows import ROWS
 from pypto_cast.options.hints import GROUPS
@@ -51,6 +51,8 @@ _PLACED: Final = ("view", "__getitem__", "assemble", "__setitem__")
 """Operations at places that may be known only when the kernel runs."""
 _PASSES: Final = "pass_options"
 _UNROLLED: Final = re.compile(r"_Unroll(?!1_)")
+_BY_ROWS: Final = ("quantize", "dequantize")
+"""Operations whose parts here are one tile operation of upstream's, with a number for each row."""
 _PADDED_DIMS: Final = 5
 """The axes that upstream's tile operations count, those that a tensor lacks before its own."""
 _AROUND: Final = ("RESHAPE", "VIEW", "ASSEMBLE")
@@ -86,6 +88,8 @@ def tensor_graphs(
         operations = list(run.operations)
         _check_family(operations)
         for number, call in enumerate(operations):
+            if _is_given_back(operations[number : number + 2]):
+                continue
             try:
                 reader.take(call)
             except PlanError:
@@ -129,6 +133,15 @@ def _check_family(calls: Iterable[Call]) -> None:
                 f"{name} {call.place}: upstream has it on {' and '.join(families)} alone; the "
                 f"passes of {followed}, which are followed, have no tile operations of it"
             )
+
+
+def _is_given_back(calls: Sequence[Call]) -> bool:
+    """True of the assignment by which an operation writes to an argument, as it has one of its own.
+
+    It comes before the operation.
+    """
+    names = [getattr(each.operation, "__name__", "") for each in calls]
+    return names == ["move", "index_put_"] and calls[0].arguments[0] is calls[1].arguments[0]
 
 
 def _refuse_around(call: Call, later: Iterable[Call]) -> None:
@@ -176,7 +189,7 @@ def _not_followed(runs: Sequence[CalledRun]) -> dict[str, str]:
     return found
 
 
-class _Reader(RecordedNodes):
+class _Reader(IndexedNodes):
     """The graph of one run of operations, as its calls come."""
 
     def take(self, call: Call) -> None:
@@ -206,6 +219,10 @@ class _Reader(RecordedNodes):
             "cumsum": self._accumulate,
             "cumprod": self._accumulate,
             "gather": self._gather,
+            "index_select": self._select,
+            "gather_in_ub": self._paged_rows,
+            "scatter_update": self._update,
+            "index_put_": self._put,
             "scatter": self._scatter,
             "index_added": self._added,
             "extreme": self._extreme,
@@ -239,6 +256,11 @@ class _Reader(RecordedNodes):
         check_release(call, name)
         arguments = (*call.arguments, *call.named.values())
         operands = [self._value(call, each) for each in arguments if isinstance(each, Tensor)]
+        if name in _BY_ROWS:
+            self._drop_parts(call, operands)
+            self._scale_rows(call, name, operands)
+            self._checked = len(self._nodes)
+            return
         made = {each.opcode for each in self._parts(call, operands, self._checked)}
         row, others = ROWS[name], [each for each in arguments if not isinstance(each, Tensor)]
         composed = row.composed_by
@@ -257,6 +279,16 @@ class _Reader(RecordedNodes):
                 needed |= {*node.inputs} - {*operands}
                 yield node
 
+    def _drop_parts(self, call: Call, operands: Sequence[int]) -> list[Node]:
+        """Take back the nodes that lead from an operation's operands to its result."""
+        parts = [*self._parts(call, operands, 0)]
+        first = min((self._nodes.index(each) for each in parts), default=len(self._nodes))
+        for node in self._nodes[first:]:  # those of which nothing is in the result, too
+            del self._lines[node.outputs[0]], self.wide[node.number]
+            self._numbered.pop(node.number, None)
+        del self._nodes[first:]
+        return parts
+
     def _take_whole(self, call: Call, name: str, operands: list[int], others: list[Any]) -> None:
         """Replace the nodes of an operation's parts by one of its own opcode."""
         row = ROWS[name]
@@ -274,15 +306,9 @@ class _Reader(RecordedNodes):
                 "that are not planned"
             )
         opcode, scalar, function = row.opcodes[kinds], row.implied_scalar, ""
-        first = len(self._nodes)
-        for node in self._parts(call, operands, 0):
-            first = self._nodes.index(node)
+        for node in self._drop_parts(call, operands):
             if node.opcode == opcode:
                 scalar, function = node.attributes.scalar, node.attributes.function
-        for node in self._nodes[first:]:  # those of which nothing is in the result, too
-            del self._lines[node.outputs[0]], self.wide[node.number]
-            self._numbered.pop(node.number, None)
-        del self._nodes[first:]
         if kinds.endswith("S"):
             (number,) = numbers
             if isinstance(number, bool) or not isinstance(number, (int, float)):
@@ -337,6 +363,7 @@ class _Reader(RecordedNodes):
         A whole view of each argument that is read, in the order of the arguments' first use, and an
         assemble of each output and of each tensor that has a name when the kernel ends.
         """
+        self._check_put()
         nodes = list(self._nodes)
         raw = _RAW_A_PARAMETER * self._count
         for node in nodes:
@@ -386,6 +413,20 @@ class _Reader(RecordedNodes):
             tensors=tuple(self._tensors),
             first_raw=raw + _RAW_A_COPY * copies,
         )
+
+    def _check_put(self) -> None:
+        """Refuse a tensor at whose places something is written if another is meant, or reads it."""
+        for node in self._nodes:
+            for tensor in node.outputs:
+                name = self.put.get(tensor)
+                if name is not None and self._outputs.get(tensor) != name:
+                    raise PlanError(
+                        f"{node.place} is not planned: its result is not assigned to {name}, in "
+                        "which upstream writes it"
+                    )
+            for tensor in node.inputs:
+                if tensor in self.put:
+                    raise PlanError(f"{node.place}: reads {self.put[tensor]} after it is written")
 
     def _number(self, tensor: int, raw: int) -> None:
         self._tensors[tensor] = replace(self._tensors[tensor], raw=raw)
@@ -495,7 +536,7 @@ class _Reader(RecordedNodes):
             )
         return source
 
-    def _target(self, call: Call, target: Tensor) -> str | int:
+    def _target(self, call: Call, target: Tensor, value: int | None = None) -> str | int:
         """The name of an output that is written, or the number of a slot.
 
         Raises:
@@ -504,7 +545,7 @@ class _Reader(RecordedNodes):
         buffer = target.writable()
         is_given = buffer is not None and buffer.is_given
         key = target.name if is_given else self._slots.number(target)
-        if key in self._parameters:
+        if key in self._parameters and (value is None or self.put.get(value) != key):
             name = target.name or "a tensor"
             raise PlanError(
                 f"assignment {call.place}: {name} is read and written in one run of operations, "
@@ -520,7 +561,7 @@ class _Reader(RecordedNodes):
         if buffer is not None and buffer.is_given:
             if tuple(map(int, target.shape)) != tuple(map(int, value.shape)):
                 raise PlanError(f"assignment {call.place}: only whole outputs are planned")
-            key = self._target(call, target)
+            key = self._target(call, target, source)
             if key in self._written:
                 raise PlanError(f"assignment {call.place}: {target.name} has parts written before")
             if self._outputs.get(source, key) != key:

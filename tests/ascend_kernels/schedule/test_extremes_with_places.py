@@ -10,6 +10,7 @@ from numpy.testing import assert_array_equal
 
 import pypto_cast as pypto
 from ascend_kernels.schedule.planner.tiles.tile_graph import PlanError
+from ascend_kernels.schedule.views.task_trace import schedule_perfetto
 from pypto_cast.kernel.jit import Kernel
 from pypto_cast.testing.possible import assert_possible
 from simulator.machine.memory import SimulatorFault
@@ -83,3 +84,10 @@ def test_bf16_is_refused() -> None:
         extremes("argmin", 1, pypto.DT_BF16).schedule(
             pypto.tensor(list(SHAPE), pypto.DT_BF16), pypto.tensor([24, 1], pypto.DT_INT32)
         )
+
+
+def test_a_trace_names_the_operations_without_cycles() -> None:
+    plan = extremes("argmax", 1).schedule(*drawn(1))
+    unknown = "no cycles for ADDS of INT32, PAIRARGMAX of FP32, ROWARGMAXWITHVALUE_SINGLE of FP32"
+    with pytest.raises(ValueError, match=unknown):
+        next(schedule_perfetto(plan, ""))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -98,14 +99,15 @@ def test_syncs_are_those_of_the_dump(dumped: list[DumpedLeaf]) -> None:
 
 def passes_through_gm(graph: LeafGraph) -> bool:
     """True if the leaf reads a tensor of GM that it writes."""
-    sides = [
-        side
-        for one in graph.operations
-        for side, operands in (("read", one.inputs), ("written", one.outputs))
-        if any(each.buffer is None for each in operands)
-    ]
-    touched = list(zip(sides, graph.gm_tensors, strict=True))
-    read, written = ({x for side, x in touched if side == each} for each in ("read", "written"))
+    read, written = (
+        {
+            graph.gm_tensors[each.access]
+            for one in graph.operations
+            for each in ends(one)
+            if each.access is not None
+        }
+        for ends in (attrgetter("inputs"), attrgetter("outputs"))
+    )
     return not read.isdisjoint(written)
 
 

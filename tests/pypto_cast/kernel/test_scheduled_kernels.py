@@ -275,10 +275,10 @@ def test_one_array_for_two_parameters_is_refused(softmax: Schedule) -> None:
 def test_a_leaf_that_is_not_executed_leaves_outputs_as_they_are(softmax: Schedule) -> None:
     (leaf,) = softmax.leaves
     unknown = (
-        replace(each, opcode="INDEX_PUT", pipe="") if each.opcode == "EXP" else each
+        replace(each, opcode="ATOMIC_RMW", pipe="") if each.opcode == "EXP" else each
         for each in leaf.operations
     )
-    wanted = "1 of 1 leaves, and with them 4 of 4 tasks: .*INDEX_PUT"
+    wanted = "1 of 1 leaves, and with them 4 of 4 tasks: .*ATOMIC_RMW"
     x, y = arrays_of(softmax)
     before = y.copy()
 

@@ -177,6 +177,11 @@ def test_scratch_counts() -> None:
         (lambda x, i: x + "1", TypeError, "add takes tensors and Python numbers, not '1'"),
         (lambda x, i: i + 1.5, TypeError, "float 1.5 beside a tensor of DT_INT32"),
         (lambda x, i: i + 2**31, OverflowError, "DT_INT32 holds -2147483648 to 2147483647"),
+        (
+            lambda x, i: pypto.minimum(i, 10**400),
+            OverflowError,
+            "-2147.* to 2147.*, not an int of 13",
+        ),
         (lambda x, i: x * 10**400, OverflowError, "mul: .* does not hold an int of 1329 bits"),
         (lambda x, i: x * 1e300, OverflowError, r"passed as FP32, which does not hold 1e\+300"),
         (lambda x, i: pypto.sub(1.0, x), TypeError, "sub takes a pypto Tensor, not builtins.float"),

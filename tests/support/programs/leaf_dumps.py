@@ -9,7 +9,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from ascend_kernels.schedule.parts import COPIES, INWARD, Leaf, TileOperand, TileOperation
+from ascend_kernels.schedule.parts import (
+    COPIES,
+    INWARD,
+    PUTTERS,
+    TAKERS,
+    Leaf,
+    TileOperand,
+    TileOperation,
+)
 from ascend_kernels.schedule.planner.leaves.leaf_graph import LeafGraph
 from ascend_kernels.schedule.reader.dump_leaves import LeafReader, entries_of
 from ascend_kernels.schedule.reader.upstream_dump import CHIP, FIRST_LEAVES, LAST_PASS
@@ -119,7 +127,7 @@ def _is_view_of_gm(function: Mapping[str, Any], operation: Mapping[str, Any]) ->
 
 
 def _copied(function: Mapping[str, Any], key: str) -> tuple[int, ...]:
-    """The places that copies touch in GM, and behind them both ends of reshapes there."""
+    """The places that copies touch in GM, those that operations read there, ends of reshapes."""
     numbers = {each["magic"]: each[key] for each in function["tensors"]}
     in_gm = {x["magic"] for x in function["tensors"] if x["mem_type"]["asis"] != _UB}
     copied = (
@@ -133,7 +141,14 @@ def _copied(function: Mapping[str, Any], key: str) -> tuple[int, ...]:
         if each["opcode"] == "RESHAPE" and {*_ends(each)} <= in_gm
         for end in _ends(each)
     )
-    return tuple(numbers[each] for each in (*copied, *reshaped))
+    taken = (
+        tensor
+        for each in function["operations"]
+        if each["opcode"] in TAKERS | PUTTERS
+        for tensor in each["ioperands"]
+        if tensor in in_gm
+    )
+    return tuple(numbers[each] for each in (*copied, *taken, *reshaped))
 
 
 def _function(path: Path) -> dict[str, Any]:

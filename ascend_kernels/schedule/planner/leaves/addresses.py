@@ -13,7 +13,15 @@ import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ascend_kernels.schedule.parts import COPIES, Buffer, TileOperand, TileOperation, lives
+from ascend_kernels.schedule.parts import (
+    COPIES,
+    PUTTERS,
+    TAKERS,
+    Buffer,
+    TileOperand,
+    TileOperation,
+    lives,
+)
 from ascend_kernels.schedule.planner.leaves.issues import Issue, Issues, Tensor, views_of
 from ascend_kernels.schedule.planner.leaves.leaf_graph import LeafGraph, waiting_pipe
 from ascend_kernels.schedule.planner.leaves.order import OrderEntry
@@ -49,11 +57,13 @@ class IssuedLeaf:
         operations: operands in UB name a buffer by its place; copies are numbered as they come.
         buffers: with addresses; their first and last use follow once there are syncs.
         copies: what each copy moves.
+        taken: the accesses of operations that read GM, as they were given.
     """
 
     operations: tuple[TileOperation, ...]
     buffers: tuple[Buffer, ...]
     copies: tuple[Copy, ...]
+    taken: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,10 +285,14 @@ def _leaf_of(
     tiles: dict[int, TileOperand] = {}
     given = sum(each.opcode in COPIES for each in graph.operations)
     total = sum(each.opcode in COPIES for each in started)
+    read = (x for each in started if each.opcode in TAKERS | PUTTERS for x in each.reads)
+    taken = [each.operand.access for each in read if each.operand.access is not None]
 
     def operand(tensor: Tensor) -> TileOperand:
         made = tensor.operand
         if tensor.buffer is None:
+            if made.access in taken:
+                return replace(made, access=total + taken.index(made.access))
             if made.access is not None and made.access >= given:  # of a reshape in GM
                 return replace(made, access=made.access - given + total)
             is_copied = made.access is not None or tensor.workspace is not None
@@ -335,6 +349,7 @@ def _leaf_of(
         operations=tuple(operations),
         buffers=buffers,
         copies=tuple(copies),
+        taken=tuple(taken),
     )
 
 

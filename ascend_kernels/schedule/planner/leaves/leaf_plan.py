@@ -38,12 +38,14 @@ class PlannedLeaf:
     Attributes:
         leaf: with addresses and syncs; its copies are numbered in the order of issue.
         copies: of each, the access of the operations that were given, or the place of a spill.
+        taken: the accesses of the operations that read GM, in the order of issue.
         given: the copies among these operations.
         simplified: the rule that is applied in part, and where; "" if none is.
     """
 
     leaf: Leaf
     copies: tuple[Copy, ...]
+    taken: tuple[int, ...]
     given: int
     simplified: str = ""
 
@@ -65,7 +67,9 @@ def plan_leaf(name: str, graph: LeafGraph, ub_bytes: int) -> PlannedLeaf:
     run = started(shared, first_order(shared, allocation_order(shared)), ub_bytes)
     found = run.leaf
     given = sum(each.opcode in COPIES for each in graph.operations)
-    tensors = [*(each.tensor for each in found.copies), *graph.gm_tensors[given:]]
+    tensors = [each.tensor for each in found.copies]
+    tensors += (graph.gm_tensors[each] for each in found.taken)
+    tensors += graph.gm_tensors[given + len(found.taken) :]
     operations = with_syncs(found.operations, found.buffers, tensors)
     _check_written_in_turn(operations, found.buffers)
     return PlannedLeaf(
@@ -76,6 +80,7 @@ def plan_leaf(name: str, graph: LeafGraph, ub_bytes: int) -> PlannedLeaf:
             buffers=with_lives(found.buffers, operations),
         ),
         copies=found.copies,
+        taken=found.taken,
         given=given,
         simplified=_simplified(shared, run, ub_bytes),
     )

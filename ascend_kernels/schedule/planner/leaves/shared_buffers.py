@@ -24,6 +24,7 @@ _SCATTER: Final = "SCATTER_ELEMENT"
 _CHANGES: Final[Mapping[TileWork, str]] = {
     TileWork.ADD_AT: "multiplies its terms",
     TileWork.SORT32: "changes the sign of its elements",
+    TileWork.QUANTIZE: "multiplies its elements",
 }
 """By kind of work, how it changes an input; see `changed_input`."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Final
 
 from ascend_kernels.schedule.planner.tiles.scratch_memory import element_bytes
@@ -26,6 +27,8 @@ from simulator.numbers.rounding import RoundMode
 from tiling.grid import Shape
 from tiling.ub import round_up
 
+PUT_TARGET: Final = MappingProxyType({"INDEX_OUTCAST": 2, "INDEX_PUT": 0})
+"""By opcode, the place of the operand that is written to."""
 _PAIRS: Final = 8
 """Of so many pairs a multiple is merged."""
 _SORTED_BYTES: Final = 2 * 4 * 4
@@ -53,6 +56,66 @@ class IndexedCutter(TileRegions):
             scratch = self._tensor(self._raw(TileTensor(format=fmt, shape=(elems,))))
             boxes = [read, (index, offset, extent)]
             self._operate(node.opcode, boxes, [result, scratch], node.attributes)
+
+    def _select(self) -> None:
+        """All of the axis, and the indices of each tile (vector/indexing.cpp:262)."""
+        node = self._node
+        (source, index), (target,) = node.inputs, node.outputs
+        axis, whole = node.attributes.axis, self._regions[source].tensor.shape
+        end = axis + len(self._regions[index].tensor.shape)
+        for offset, extent in self._tiles(self._regions[target].tensor.shape):
+            start, size = (*offset[:axis], 0, *offset[end:]), (*extent[:axis], whole[axis])
+            boxes = [
+                (source, start, (*size, *extent[end:])),
+                (index, offset[axis:end], extent[axis:end]),
+            ]
+            result = [self._written(target, offset, extent)]
+            self._operate(node.opcode, boxes, result, node.attributes)
+
+    def _paged_rows(self) -> None:
+        """All rows, the indices of each tile and the whole table (operation_impl.cpp:1348)."""
+        node = self._node
+        (source, index, table), (target,) = node.inputs, node.outputs
+        rows = self._regions[source].tensor.shape[0]
+        blocks = self._regions[table].tensor.shape
+        for offset, extent in self._tiles(self._regions[target].tensor.shape):
+            boxes = [
+                (source, at(offset, 0, 0), at(extent, 0, rows)),
+                (index, (0, offset[0]), (1, extent[0])),
+                (table, (0, 0), blocks),
+            ]
+            result = [self._written(target, offset, extent)]
+            self._operate(node.opcode, boxes, result, node.attributes)
+
+    def _put(self) -> None:
+        """All rows and indices, of INDEX_PUT for each tile of columns.
+
+        Where rows are cut nothing orders the tasks.
+
+        Source: vector/indexing.cpp:930, :963, :1104.
+        """
+        node = self._node
+        place = PUT_TARGET[node.opcode]
+        values, index = (each for k, each in enumerate(node.inputs) if k != place)
+        shape = self._regions[values].tensor.shape
+        steps = node.tile_shape[:1] if node.opcode == "INDEX_PUT" else node.tile_shape
+        is_cut = any(map(int.__lt__, steps, shape))
+        if len(shape) == 2 and node.opcode == "INDEX_OUTCAST":
+            rows, batch = node.tile_shape[0], self._regions[index].tensor.shape[1]
+            is_cut = is_cut or -(-rows // batch) < self._regions[index].tensor.shape[0]
+        if is_cut:
+            raise PlanError(
+                f"{node.place} is not planned: it needs several tasks that write to GM at places "
+                "which data name, in no order"
+            )
+        (target,), count = node.outputs, self._regions[index].tensor.shape
+        whole = self._regions[target].tensor.shape
+        result = [self._written(target, (0,) * len(whole), whole)]  # which each of them changes
+        for offset, extent in self._tiles(shape):
+            size = (*whole[:1], *extent[1:]) if node.opcode == "INDEX_PUT" else whole
+            boxes = [(values, offset, extent), (index, (0,) * len(count), count)]
+            boxes.insert(place, (node.inputs[place], at(offset, 0, 0), size))
+            self._operate(node.opcode, boxes, result, node.attributes)
 
     def _scatter(self) -> None:
         """All of the axis, and the indices of each tile (vector/indexing.cpp:528, :678)."""

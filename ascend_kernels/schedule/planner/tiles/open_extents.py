@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from ascend_kernels.schedule.parts import COPIES, OUTWARD, Scalars
+from ascend_kernels.schedule.parts import COPIES, OUTWARD, PUTTERS, Scalars
 from ascend_kernels.schedule.planner.tiles.tile_graph import (
     Node,
     PlanError,
@@ -18,7 +18,7 @@ from ascend_kernels.schedule.planner.tiles.tile_graph import (
     exchanged,
 )
 from ascend_kernels.schedule.scalars import Scalar, clamped
-from simulator.machine.tile_opcodes import REDUCTIONS, TILE_OPCODES, TileWork
+from simulator.machine.tile_opcodes import FROM_GM, REDUCTIONS, TILE_OPCODES, TileWork
 
 GIVES_EXTENTS = (TileWork.EXPAND, TileWork.FILL)
 """Kinds of work whose results hold data in extents of their own."""
@@ -29,6 +29,7 @@ _OF_OWN_SHAPE: Final = frozenset(
         *(TileWork.PATTERN, TileWork.ONE_HOT, TileWork.BYTES, TileWork.BLOCKS),
         *(TileWork.SORT32, TileWork.MERGE, TileWork.EXTRACT),
         *(TileWork.EXTREME, TileWork.PAIR_EXTREME),
+        *(TileWork.QUANTIZE, TileWork.DEQUANTIZE),
     )
 )
 """Kinds of work whose results hold data in all of their shape."""
@@ -80,12 +81,12 @@ def inferred(
     """
     found: dict[int, Scalars] = {}
     for node in nodes:
-        if node.opcode in OUTWARD:
+        if node.opcode in OUTWARD or node.opcode in PUTTERS:
             continue
         held = graph.tensors[node.outputs[0]]
         work = TILE_OPCODES[node.opcode].work if node.opcode in TILE_OPCODES else None
         inputs = [found[each] for each in node.inputs if each in found]
-        if node.opcode in COPIES or work in GIVES_EXTENTS or not inputs:
+        if node.opcode in COPIES or work in GIVES_EXTENTS or (not inputs and work not in FROM_GM):
             result = own(node)
         elif node.opcode == "VIEW":
             result = tuple(map(clamped, inputs[0], node.attributes.offset, held.shape))
@@ -93,7 +94,7 @@ def inferred(
             result = held.extents
         elif work in (TileWork.WEIGH, TileWork.SCATTER, TileWork.ADD_AT):
             result = inputs[0]
-        elif work in _OF_OWN_SHAPE or _has_blocks(graph, node):
+        elif work in _OF_OWN_SHAPE | FROM_GM or _has_blocks(graph, node):
             result = held.shape
         elif work is TileWork.TRANSPOSE:
             result = exchanged(inputs[0], node.attributes.axes)

@@ -13,6 +13,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from ascend_kernels.schedule.parts import PUTTERS
 from ascend_kernels.schedule.planner.tiles.tile_graph import (
     Memory,
     TileGraph,
@@ -29,7 +30,7 @@ _MANY: Final = 20
 _ROUNDS: Final = 100
 _MOVES_IN: Final = frozenset(("VIEW", "TRANSPOSE_MOVEIN", "TRANSPOSE_VNCHWCONV"))
 """Upstream's moves into UB and within it (interface/operation/opcode.cpp: MOVE_IN, MOVE_LOCAL)."""
-_MOVES_OUT: Final = "TRANSPOSE_MOVEOUT"
+_MOVES_OUT: Final = PUTTERS | {"TRANSPOSE_MOVEOUT"}
 _TREES: Final = frozenset(("PAIRSUM", "PAIRMAX", "PAIRMIN"))
 """Its only move out of UB before copies are made (MOVE_OUT), but for an assemble."""
 
@@ -190,7 +191,7 @@ def _glued(operations: _Operations) -> Iterable[tuple[int, int]]:
                 yield from ((each, place) for each in before)
             elif before:
                 yield place, before[0]
-        elif node.opcode == _MOVES_OUT:
+        elif node.opcode in _MOVES_OUT:
             yield from ((each, place) for each in before)
         elif node.opcode in _MOVES_IN and after:
             yield place, after[0]

@@ -15,7 +15,7 @@ from ascend_kernels.schedule.planner.tiles.tile_graph import (
     REPEAT_BYTES,
     TileTensor,
 )
-from simulator.numbers.formats import BF16, FP16, FP32, INT8, UINT8, Format
+from simulator.numbers.formats import BF16, FP16, FP32, INT8, INT32, UINT8, Format
 from tiling.grid import Shape
 from tiling.ub import round_up
 
@@ -126,6 +126,11 @@ def _weighed(tile: Shape, fmt: Format) -> tuple[TileTensor, ...]:
     return (TileTensor(format=UINT8, shape=(marks + BLOCK_BYTES,)),)
 
 
+def _quantized(tile: Shape, fmt: Format) -> tuple[TileTensor, ...]:
+    elems = math.prod(round_up(each, _BLOCK_ELEMS) for each in (1, *tile)[-2:])
+    return (TileTensor(format=INT32, shape=(elems,)),)
+
+
 SCRATCH: Final[Mapping[str, Scratch]] = MappingProxyType(
     {
         "PRELU": _weighed,  # interface/operation/vector/binary.cpp:194
@@ -171,6 +176,8 @@ SCRATCH: Final[Mapping[str, Scratch]] = MappingProxyType(
         "SIGNBIT": lambda tile, fmt: (
             TileTensor(format=FP16, shape=(tile[-2] * round_up(tile[-1], 16),)),
         ),
+        # interface/operation/vector/quantization.cpp:889, of the same revision
+        **dict.fromkeys(("QUANTIZE_SYM", "QUANTIZE_ASYM"), _quantized),
         # interface/operation/vector/tensor_transformation.cpp:242
         "TRANSPOSE_VNCHWCONV": _turned,
     }
@@ -180,7 +187,7 @@ SCRATCH: Final[Mapping[str, Scratch]] = MappingProxyType(
 BY_TILE_SHAPE: Final = frozenset(
     {
         *("ATAN", "ERF", "COSH", "ACOSH", "SINH", "ERFC", "ASINH", "ATANH", "ASIN", "ACOS"),
-        *("TANH", "ISNAN", "ISFINITE", "SIN", "COS"),
+        *("TANH", "ISNAN", "ISFINITE", "SIN", "COS", "QUANTIZE_SYM", "QUANTIZE_ASYM"),
     }
 )
 """The opcodes whose scratch follows from the tile shape that is set, not from the tile."""

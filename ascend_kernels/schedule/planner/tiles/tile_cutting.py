@@ -123,6 +123,12 @@ class _Cutter(IndexedCutter):
                 self._accumulate()
             case TileWork.GATHER:
                 self._gather()
+            case TileWork.SELECT:
+                self._select()
+            case TileWork.PAGED_ROWS:
+                self._paged_rows()
+            case TileWork.PUT:
+                self._put()
             case TileWork.SCATTER:
                 self._scatter()
             case TileWork.EXTREME:
@@ -135,6 +141,8 @@ class _Cutter(IndexedCutter):
                 self._pad()
             case TileWork.WEIGH:
                 self._weigh()
+            case TileWork.QUANTIZE | TileWork.DEQUANTIZE:
+                self._scale_rows()
             case TileWork.ONE_HOT:
                 self._one_hot()
             case TileWork.PATTERN:
@@ -178,7 +186,7 @@ class _Cutter(IndexedCutter):
             outputs = [self._written(target, offset, extent)]
             if self._row.work is TileWork.COMPARE:
                 inputs = [self._compared(each) for each in inputs]
-            outputs += self._scratch([target] if self._row.has_two_scalars else operands, extent)
+            outputs += self._scratch([target] if self._row.scalars == 2 else operands, extent)
             self._operate(node.opcode, inputs, outputs, node.attributes)
 
     def _is_column(self, operand: int, shape: Shape) -> bool:
@@ -324,6 +332,17 @@ class _Cutter(IndexedCutter):
             result = [self._written(target, offset, extent)]
             result += self._scratch([source], extent)
             boxes = [(source, offset, extent), (weights, offset[1:2], extent[1:2])]
+            self._operate(node.opcode, boxes, result, node.attributes)
+
+    def _scale_rows(self) -> None:
+        """The numbers of its rows beside each tile (vector/quantization.cpp:546, at 883e7dfb0)."""
+        node = self._node
+        (source, *numbers), (target,) = node.inputs, node.outputs
+        for offset, extent in self._tiles(self._regions[target].tensor.shape):
+            result = [self._written(target, offset, extent)]
+            result += self._scratch([source], extent)
+            boxes = [(source, offset, extent)]
+            boxes += [(each, offset[:-1], extent[:-1]) for each in numbers]
             self._operate(node.opcode, boxes, result, node.attributes)
 
     def _pad(self) -> None:

@@ -32,6 +32,8 @@ REPEAT_BYTES: Final = DEFAULT_CHIP.repeat_bytes
 """Upstream's passes have these two of every chip as constants."""
 _Entry = TypeVar("_Entry")
 _NUMBER: Final = operator.attrgetter("number")
+_AS_COPIES: Final = ("VIEW", "GATHER_IN_UB")
+"""Further opcodes of which the tensor that is written counts (operation.h:384)."""
 _REPEAT_ELEMS: Final = 128
 """The elements that an instruction takes a cycle."""
 
@@ -121,6 +123,7 @@ class Attributes:
         axes: two that are exchanged, or all in the order of the result.
         function: of a comparison.
         offset: of a view, an assemble or a copy, in the larger tensor.
+        taken: of an operation that reads GM, the offset and the extents of each operand there.
         file, line: the place in the kernel's source; "" and 0 of what a stage inserts.
     """
 
@@ -135,6 +138,7 @@ class Attributes:
     axes: tuple[int, ...] = ()
     function: str = ""
     offset: Scalars = ()
+    taken: tuple[tuple[Scalars, Shape], ...] = ()
     file: str = ""
     line: int = 0
 
@@ -341,7 +345,7 @@ def latency_cycles(
         opcode: upstream's name.
         inputs, outputs: elements and format of each tensor.
     """
-    decides = outputs if opcode in (*INWARD, "VIEW") else inputs
+    decides = outputs if opcode in (*INWARD, *_AS_COPIES) else inputs
     if not decides:
         return 1
     elem_bytes = decides[0][1].dtype.itemsize

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from ascend_kernels.schedule.parts import PUTTERS, TAKERS, Scalars
+from ascend_kernels.schedule.planner.tiles.indexed_cutting import PUT_TARGET
 from ascend_kernels.schedule.planner.tiles.tile_graph import (
     BLOCK_BYTES,
     Attributes,
@@ -254,11 +256,11 @@ def settle_moves(graph: TileGraph) -> TileGraph:
     for node in graph.nodes:
         (target, *_) = node.outputs
         readers = users.get(target, ())
-        turned = [each for each in readers if _transposes_by(each) is Pipe.MTE2]
+        turned = [each for each in readers if _takes_from_gm(each, target)]
         if turned and turned == readers and node.opcode == "VIEW" and lies_in_gm(node.inputs[0]):
             tensors[target] = replace(tensors[target], memory=Memory.TEMPORARY)
         is_there = node.opcode == "ASSEMBLE" and (lies_in_gm(node.inputs[0]) or target in apart)
-        if _transposes_by(node) is Pipe.MTE3 or is_there:
+        if _gives_to_gm(node) or is_there:
             if not lies_in_gm(target):
                 tensors[target] = replace(tensors[target], memory=Memory.TEMPORARY)
             for reader in () if target in visited else readers:
@@ -275,6 +277,10 @@ def settle_moves(graph: TileGraph) -> TileGraph:
             for reader in cut:
                 pass_on("ASSEMBLE", target, Memory.TEMPORARY, reader)
         visited.add(target)
+    for node in [each for each in graph.nodes if each.opcode in PUTTERS]:
+        (assembled,) = users[node.outputs[0]]  # in the argument, where the result lies as it is
+        nodes[node.number] = replace(nodes[node.number], outputs=assembled.outputs)
+        nodes.pop(assembled.number, None)
     settled = replace(
         graph,
         nodes=tuple(nodes.values()),
@@ -289,6 +295,22 @@ def _transposes_by(node: Node) -> Pipe | None:
     """The pipe of a transposition."""
     row = TILE_OPCODES.get(node.opcode)
     return row.pipe if row is not None and row.work is TileWork.TRANSPOSE else None
+
+
+def _takes_from_gm(node: Node, tensor: int) -> bool:
+    """True of an operation that reads this operand in GM, and not by a copy of a tile."""
+    if node.opcode in PUTTERS:
+        return node.inputs[PUT_TARGET[node.opcode]] == tensor
+    return _reads_gm(node) or _transposes_by(node) is Pipe.MTE2
+
+
+def _gives_to_gm(node: Node) -> bool:
+    """True of an operation that writes its result to GM, and not by a copy of a tile."""
+    return node.opcode in PUTTERS or _transposes_by(node) is Pipe.MTE3
+
+
+def _reads_gm(node: Node) -> bool:
+    return node.opcode in TAKERS
 
 
 def _begins_within_block(view: Node, tensor: TileTensor) -> bool:
@@ -320,6 +342,7 @@ def _needs_gm(tensor: TileTensor, writers: Sequence[Node], readers: Sequence[Nod
     return (
         math.prod(tensor.shape) * item > _MOST_JOINED_BYTES
         or any(sum(each) % BLOCK_BYTES for each in starts)
+        or (len(readers) > 0 and all(map(_reads_gm, readers)))
         or (
             tensor.memory is Memory.UB
             and len(readers) > 0
@@ -343,7 +366,7 @@ def place_moves(graph: TileGraph) -> TileGraph:
         ends = {graph.tensors[each].memory is Memory.UB for each in (*node.inputs, *node.outputs)}
         if node.opcode in ("VIEW", "ASSEMBLE") and ends == {False}:
             continue
-        if _transposes_by(node) is Pipe.MTE3:
+        if _gives_to_gm(node):
             readers = users.get(node.outputs[0], ())
             placed = [each for each in readers if each.opcode == "ASSEMBLE"]
             if placed and len(readers) > 1:
@@ -353,16 +376,25 @@ def place_moves(graph: TileGraph) -> TileGraph:
             origin = (0,) * len(graph.tensors[target[0]].shape)
             asked = replace(node.attributes, offset=offset or origin)
             node = replace(node, outputs=target, attributes=asked)
-        elif _transposes_by(node) is Pipe.MTE2:
-            writers = made.get(node.inputs[0], ())
-            views = [each for each in writers if each.opcode == "VIEW"]
-            source = views[0].inputs if views else node.inputs
-            offset = views[0].attributes.offset if views else ()
-            origin = (0,) * len(graph.tensors[source[0]].shape)
-            asked = replace(node.attributes, offset=offset or origin)
-            node = replace(node, inputs=source, attributes=asked)
+        taken = [each for each in node.inputs if _takes_from_gm(node, each)]
+        if taken:
+            found = {each: _place_in_gm(graph, made.get(each, ()), each) for each in taken}
+            asked = replace(node.attributes, offset=found[taken[0]][1])
+            if not asked.axes:
+                places = tuple((found[each][1], graph.tensors[each].shape) for each in taken)
+                asked = replace(node.attributes, taken=places)
+            inputs = tuple(found[each][0] if each in found else each for each in node.inputs)
+            node = replace(node, inputs=inputs, attributes=asked)
         kept.append(node)
     return replace(graph, nodes=tuple(kept))
+
+
+def _place_in_gm(graph: TileGraph, writers: Sequence[Node], tensor: int) -> tuple[int, Scalars]:
+    """The tensor that a view in GM is of, and its place there."""
+    view = next((each for each in writers if each.opcode == "VIEW"), None)
+    if view is None:
+        return tensor, (0,) * len(graph.tensors[tensor].shape)
+    return view.inputs[0], view.attributes.offset
 
 
 def takes_part(graph: TileGraph, reader: Node, reshapes: Sequence[Node]) -> bool:
