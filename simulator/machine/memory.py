@@ -191,7 +191,10 @@ class GlobalMemory:
 
     def unwritten(self, tensor: str) -> tuple[range, ...]:
         """The bytes that no core wrote, as stretches from the first on."""
-        missing = self._record(self._writers, tensor) == 0
+        record = self._record(self._writers, tensor)
+        if record.all():
+            return ()
+        missing = record == 0
         edges = np.flatnonzero(np.diff(missing, prepend=False, append=False))
         return tuple(range(start, stop) for start, stop in edges.reshape(-1, 2).tolist())
 
