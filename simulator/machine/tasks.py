@@ -167,6 +167,8 @@ def run_tasks(
         SimulatorFault: naming task, operation, source line and what is wrong with it.
         ValueError: an unknown completion of copies.
     """
+    from simulator.arithmetic.native.operation_nodes import at_once  # loaded when first used
+
     check_completion(copy_completion)
     for task in tasks:
         number = memory.begin(task.after)
@@ -182,7 +184,8 @@ def run_tasks(
             scheduler = Scheduler(
                 core, copy_completion, task.where, noted, isa=chip.isa, scalar_accesses=True
             )
-            scheduler.run(task.issued())
+            with at_once():
+                scheduler.run(task.issued())
         except Fault as fault:
             text = f"task {number} ({task.name}), {task.where(fault.index)}: {fault}"
             raise SimulatorFault(text, fault.at) from None
