@@ -131,9 +131,7 @@ def most_elems() -> int:
     return FEW_ELEMS if WAITING.get() is not None else FEW_ELEMS * _MORE_AT_ONCE
 
 
-def are_few(
-    shape: tuple[int, ...], operands: Sequence[Enclosure], most: int | None = None
-) -> bool:
+def are_few(shape: tuple[int, ...], operands: Sequence[Enclosure], most: int | None = None) -> bool:
     """True if a result and operands that are there have few elements, side by side."""
     most = FEW_ELEMS if most is None else most
     if math.prod(shape) > most:
