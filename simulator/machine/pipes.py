@@ -143,17 +143,13 @@ class Scheduler:
         Raises:
             Fault: an instruction faults, waits for ever, or leaves a flag behind.
         """
-        index = 0
+        index, hazards = 0, self._hazards
         for each in program:
             if isinstance(each, UbRange):
                 self._lives = {**self._lives, each: index}
                 continue
-            self._issue(
-                _Issued(
-                    *(index, each, each.pipe, _flag(each)),
-                    *(self._registers, self._lives, self._hazards.issue_clock),
-                )
-            )
+            flag, clock = _flag(each), hazards.issue_clock
+            self._issue(_Issued(index, each, each.pipe, flag, self._registers, self._lives, clock))
             index += 1
             while self._waiting > _WINDOW and self._step():
                 pass
