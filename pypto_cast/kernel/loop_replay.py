@@ -14,13 +14,14 @@ never carried out so; nor is any while a debugger, a trace function or a monitor
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import operator
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from pypto_cast.call_sites import warnings_given
 from pypto_cast.kernel.straight_bodies import BY_ELEMENT, BY_ROW, COMPOSED_BY_ROW, is_straight
@@ -61,6 +62,14 @@ def replay_of(kernel: Recording, frame: FrameType) -> Replay | None:
     return Replay(kernel, frame) if not is_watched(frame) and is_straight(frame) else None
 
 
+class _Iteration(Protocol):
+    """An iteration of a loop."""
+
+    @property
+    def position(self) -> str:
+        """The loop and the index, for listings."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Recorded:
     """An iteration that ran by itself: its calls and steps, and if it warned."""
@@ -75,13 +84,11 @@ class _Write:
     """A box that each iteration writes.
 
     Attributes:
-        buffer: that it lies in.
         first: where that of the first iteration starts.
         extent: its extent.
         origin: the patches of the second one's values, as seen from the box.
     """
 
-    buffer: Buffer[Patch]
     first: Shape
     extent: Shape
     origin: tuple[Patch, ...]
@@ -89,6 +96,42 @@ class _Write:
     def start(self, number: int) -> Shape:
         """The place of the box of an iteration."""
         return self.first[0] + number * self.extent[0], *self.first[1:]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """Iterations that were carried out together; their records are made when they are asked for.
+
+    It holds no step, for the origins of an array have it: a step may hold results.
+
+    Attributes:
+        first: the number of the first one in the loop.
+        rounds: the iterations.
+        around: the loops around this one.
+    """
+
+    first: int
+    rounds: Sequence[_Iteration]
+    around: tuple[str, ...]
+
+    def all_steps(
+        self, steps: Sequence[tuple[RecordedStep, RecordedStep]]
+    ) -> Iterator[RecordedStep]:
+        """The steps of each iteration.
+
+        Args:
+            steps: those of an iteration that ran by itself, each with that of all of them.
+        """
+        for each in self.rounds:
+            loops = (*self.around, each.position)
+            for step, whole in steps:
+                yield _moved_step(step, whole, loops)
+
+    def parts(self, write: _Write) -> Iterator[tuple[Shape, Shape, Iterator[Patch]]]:
+        """The box that each iteration wrote, and its patches."""
+        for number, each in enumerate(self.rounds, self.first):
+            loops = (*self.around, each.position)
+            yield write.start(number), write.extent, _moved(write, number, loops)
 
 
 class _DiffersError(Exception):
@@ -107,7 +150,7 @@ class Replay:
         self._kernel, self._frame = kernel, frame
         self._recorded: list[_Recorded] = []
         self._counts: list[bool] = []
-        self._writes: list[_Write] = []
+        self._writes: list[tuple[Buffer[Patch], _Write]] = []
         self._height = self._elems = 1
 
     @contextlib.contextmanager
@@ -149,15 +192,15 @@ class Replay:
         return changed(current(), vec_tile_shapes=(min(tile[0], self._height), *tile[1:]))
 
     @contextlib.contextmanager
-    def together(self, positions: Sequence[str], first: int) -> Iterator[None]:
+    def together(self, rounds: Sequence[_Iteration], first: int) -> Iterator[None]:
         """Carry out iterations at once in the body of a `with` statement, which is their first.
 
         Args:
-            positions: the loop and the index of each, for listings.
+            rounds: the iterations.
             first: the number of the first one in the loop.
         """
         kernel, before = self._kernel, len(self._kernel.steps)
-        count = len(positions)
+        count = len(rounds)
         kernel.box_heights = iter([count if is_moved else 1 for is_moved in self._counts])
         try:
             yield
@@ -165,17 +208,17 @@ class Replay:
             kernel.box_heights = None
         made = kernel.steps[before:]
         del kernel.steps[before:]
-        sites = [(*kernel.loops[:-1], position) for position in positions]
-        for loops in sites:
-            for step, whole in zip(self._recorded[0].steps, made, strict=True):
-                kernel.steps.append(_moved_step(step, whole, loops))
-        for write in self._writes:
+        run = _Run(
+            first=first,
+            rounds=rounds,
+            around=tuple(kernel.loops[:-1]),
+        )
+        steps = list(zip(self._recorded[0].steps, made, strict=True))
+        kernel.steps.extend_later(count * len(made), functools.partial(run.all_steps, steps))
+        for buffer, write in self._writes:
             start, extent = write.start(first), write.extent
-            parts = [
-                (write.start(first + k), extent, _moved(write, first + k, loops))
-                for k, loops in enumerate(sites)
-            ]
-            write.buffer.divide(start, (count * extent[0], *extent[1:]), parts)
+            whole = count * extent[0], *extent[1:]
+            buffer.divide(start, whole, functools.partial(run.parts, write))
 
     def _compare(self, last: int) -> None:
         """Find the boxes that move from iteration to iteration, and check all else.
@@ -193,7 +236,7 @@ class Replay:
         for first, second in zip(one.calls, other.calls, strict=True):
             compared.add(first, second)
         _require(bool(compared.heights) and len(compared.heights) == 1)
-        written = [id(x.buffer._memory) for x in compared.writes]
+        written = [id(buffer._memory) for buffer, _ in compared.writes]
         _require(len(set(written)) == len(written))  # their order would count
         _require(not set(written) & {id(x._memory) for x in compared.read_buffers})
         self._counts, self._writes = compared.counts, compared.writes
@@ -211,7 +254,7 @@ class _Compared:
 
     Attributes:
         counts: for each box, if it moves.
-        writes: the boxes that are written.
+        writes: the boxes that are written, and the memory that they lie in.
         heights: the first extents of the boxes that move.
         elems: the most elements of a result.
         read_buffers: the memory of the tensors from before the loop that are read.
@@ -221,7 +264,7 @@ class _Compared:
         self._last = last
         self._results: list[tuple[Tensor, Tensor, bool]] = []
         self.counts: list[bool] = []
-        self.writes: list[_Write] = []
+        self.writes: list[tuple[Buffer[Patch], _Write]] = []
         self.heights: set[int] = set()
         self.elems = 1
         self.read_buffers: list[Buffer[Patch]] = []
@@ -280,7 +323,7 @@ class _Compared:
         assert buffer is not None
         _require(self._moves(starts, shape, out, counts=name == "__setitem__"))
         origin = others[0].patches()
-        self.writes.append(_Write(buffer=buffer, first=starts[0], extent=shape, origin=origin))
+        self.writes.append((buffer, _Write(first=starts[0], extent=shape, origin=origin)))
 
     def _compute(self, name: str, one: Call, other: Call) -> None:
         _require(len(one.arguments) == len(other.arguments) and one.named == other.named)

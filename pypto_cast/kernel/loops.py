@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain, repeat
 from types import FrameType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, overload
 
 from pypto_cast.call_sites import Place
 from pypto_cast.options.context import Options, Scope, current
@@ -65,14 +65,14 @@ def loop(
         raise TypeError(f"loop takes (stop), (start, stop) or (start, stop, step), not {bounds}")
     start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
     if recording.is_for_plan():
-        rounds = _planned(
+        planned = _planned(
             name, idx_name, (start, stop, step), unroll_list or (), submit_before_loop
         )
-        return _run(rounds)
+        return _run(planned)
     indices = range(*map(int, bounds))
     _check_step(indices.step)
-    rounds = _rounds(indices, name, idx_name, _copies(len(indices), unroll_list or ()))
-    return _run(rounds, may_replay=len(indices) >= LEAST_ROUNDS and not unroll_list)
+    rounds = _Rounds(indices, name, idx_name, _copies(len(indices), unroll_list or ()))
+    return _run(rounds, rounds if len(indices) >= LEAST_ROUNDS and not unroll_list else None)
 
 
 def _check_step(step: int) -> None:
@@ -108,14 +108,44 @@ def _same(index: LoopIndex) -> LoopIndex:
     return index
 
 
-def _rounds(
-    indices: range, name: str, idx_name: str, starts: tuple[range, ...]
-) -> Iterator[_Round]:
-    for position, index in enumerate(indices):
-        is_last = position == len(indices) - 1
-        found = partial(LoopIndex.of, index, is_first=not position, is_last=is_last)
-        opens, closes = (any(at in part for part in starts) for at in (position, position + 1))
-        yield _Round(found, f"{name} {idx_name}={index}", opens, closes)
+class _Rounds(Sequence[_Round]):
+    """Iterations of a loop over known indices, each of them made when it is asked for.
+
+    Args:
+        indices: of the loop.
+        name, idx_name: for listings.
+        starts: the iterations before which a copy of the body starts.
+        own: the numbers of these iterations in the loop; all unless given.
+    """
+
+    def __init__(
+        self,
+        indices: range,
+        name: str,
+        idx_name: str,
+        starts: tuple[range, ...],
+        own: range | None = None,
+    ) -> None:
+        self._given = indices, name, idx_name, starts
+        self._own = range(len(indices)) if own is None else own
+
+    def __len__(self) -> int:
+        return len(self._own)
+
+    @overload
+    def __getitem__(self, place: int) -> _Round: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> _Rounds: ...
+
+    def __getitem__(self, place: int | slice) -> _Round | _Rounds:
+        indices, name, idx_name, starts = self._given
+        if isinstance(place, slice):
+            return _Rounds(*self._given, self._own[place])
+        at = self._own[place]
+        found = partial(LoopIndex.of, indices[at], is_first=not at, is_last=at == len(indices) - 1)
+        opens, closes = (any(each in part for part in starts) for each in (at, at + 1))
+        return _Round(found, f"{name} {idx_name}={indices[at]}", opens, closes)
 
 
 def _planned(
@@ -190,8 +220,7 @@ def _replayed(rounds: Sequence[_Round], replay: Replay) -> Iterator[_Taken]:
         if len(together) == 1:
             yield from _one_by_one(together)
         else:
-            positions = [each.position for each in together]
-            yield together[0], replay.together(positions, number), replay.options()
+            yield together[0], replay.together(together, number), replay.options()
         number += len(together)
     yield from _one_by_one(rounds[-1:])
 
@@ -202,13 +231,15 @@ def _replay(kernel: Recording, frame: FrameType) -> Replay | None:
     return replay_of(kernel, frame)
 
 
-def _run(rounds: Iterable[_Round], *, may_replay: bool = False) -> Iterator[LoopIndex]:
+def _run(
+    rounds: Iterable[_Round], replayable: Sequence[_Round] | None = None
+) -> Iterator[LoopIndex]:
     kernel, taken = recording.current(), _one_by_one(rounds)
     if kernel is not None:
         kernel.loops_at.update(_statements(sys._getframe(1)))
-        replay = _replay(kernel, sys._getframe(1)) if may_replay else None
-        if replay is not None:
-            taken = _replayed(list(rounds), replay)
+        replay = None if replayable is None else _replay(kernel, sys._getframe(1))
+        if replayable is not None and replay is not None:
+            taken = _replayed(replayable, replay)
     for each, together, options in taken:
         within: AbstractContextManager[None] = nullcontext()
         if kernel is not None:

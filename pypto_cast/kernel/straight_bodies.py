@@ -71,6 +71,13 @@ def _loop_at(code: CodeType, line: int) -> ast.For | None:
     return found[0] if len(found) == 1 else None
 
 
+@functools.lru_cache(maxsize=1 << 8)
+def _assigned_in(loop: ast.For) -> frozenset[str]:
+    """The names that a loop assigns; looked for once, as a loop is."""
+    named = (x for x in ast.walk(loop) if isinstance(x, ast.Name))
+    return frozenset(x.id for x in named if isinstance(x.ctx, ast.Store))
+
+
 class _NotStraightError(Exception):
     """The body has something else."""
 
@@ -79,8 +86,7 @@ class _Body:
     """The names of a body while its statements are checked one after another."""
 
     def __init__(self, loop: ast.For, names: Mapping[str, Any]) -> None:
-        stored = (x for x in ast.walk(loop) if isinstance(x, ast.Name))
-        self._assigned = {x.id for x in stored if isinstance(x.ctx, ast.Store)}
+        self._assigned = _assigned_in(loop)
         self._names = names
         assert isinstance(loop.target, ast.Name)
         self._indices = {loop.target.id}

@@ -18,6 +18,7 @@ from pypto_cast.error import PyptoError, error_of
 from pypto_cast.operations.creation import full
 from pypto_cast.operations.elementwise_plan import (
     Reading,
+    at_once,
     either,
     elementwise,
     together,
@@ -101,6 +102,9 @@ def div(input: Tensor, other: Tensor | Number, precision_type: Precision = None)
     Returns:
         A tensor of the operands' dtype and broadcast shape; FP32 of integers.
     """
+    result = at_once("div", input, other)
+    if result is not None:
+        return result
     x = check_operand("div", input)
     divisor = other if isinstance(other, Tensor) else number("div", other, x.dtype)
     if isinstance(x.dtype.format, FloatFormat):

@@ -35,7 +35,7 @@ from pypto_cast.options.context import AutoCast, Options
 from pypto_cast.options.releases import ReleaseName
 from pypto_cast.recording import recording
 from pypto_cast.recording.buffers import Uninitialized, slices
-from pypto_cast.recording.causes import is_asking_what_if
+from pypto_cast.recording.causes import what_ifs
 from pypto_cast.recording.recording import trust
 from pypto_cast.recording.steps import Patches
 from pypto_cast.tensors.tensor import Tensor
@@ -199,12 +199,13 @@ class _Settled(NamedTuple):
     Attributes:
         context: the options, which are kept: they are found by their identity.
         plan: of the operation, which `is_plain`.
-        repeated: its evaluation, by the identity of what is trusted, which is kept.
+        repeated: its evaluation, by the identity of what is trusted, which is kept; None is what
+            the options trust, outside kernels.
     """
 
     context: Options
     plan: _ElementwisePlan
-    repeated: dict[int, tuple[Trust, Repeated]]
+    repeated: dict[int, tuple[Trust | None, Repeated]]
 
 
 _SETTLED: Final[dict[tuple[object, ...], _Settled]] = {}
@@ -219,7 +220,7 @@ def _settling(checked: _Elementwise) -> _Elementwise:
 
     @functools.wraps(checked)
     def call(name: str, *operands: Tensor | Constant, dtype: DataType | None = None) -> Tensor:
-        form = None if dtype is not None else _form(name, operands)
+        form = None if dtype is not None else plain_form(name, operands)
         if form is None:
             return checked(name, *operands, dtype=dtype)
         known = _SETTLED.get(form[0])
@@ -234,12 +235,12 @@ def _settling(checked: _Elementwise) -> _Elementwise:
 
 def at_once(name: str, *operands: object) -> Tensor | None:
     """The result of `elementwise`, where that has carried out the same; None where it has not."""
-    form = _form(name, operands)
+    form = plain_form(name, operands)
     known = None if form is None else _SETTLED.get(form[0])
     return None if form is None or known is None else _carried_out(name, operands, form[1], known)
 
 
-def _form(
+def plain_form(
     name: str, operands: Sequence[object]
 ) -> tuple[tuple[object, ...], list[Enclosure | None]] | None:
     """The key of an operation among the settled ones, and the values of its tensors.
@@ -252,7 +253,7 @@ def _form(
         running.executes and running.calls is None and running.tape is None
     ):
         return None
-    if len(operands) > _MOST_OPERANDS or is_asking_what_if():
+    if len(operands) > _MOST_OPERANDS or what_ifs():
         return None
     held: list[Enclosure | None] = []
     key: list[object] = [id(options.current()), name, operands[0] is operands[-1]]
@@ -295,8 +296,12 @@ def _carried_out(
     name: str, operands: Sequence[object], held: Sequence[Enclosure | None], known: _Settled
 ) -> Tensor:
     """The result of a settled operation."""
-    plan, given = known.plan, []
-    cause, trusted = recording.causes().index_here(name), trust(name)
+    plan, running, trusted = known.plan, recording.current(), None
+    if running is None:
+        cause = recording.OUTSIDE.index_here(name)
+    else:
+        cause, trusted = running.causes.index_here(name), trust(name)
+    given: list[Enclosure] = []
     for x, values in zip(operands, held, strict=True):
         if values is None:
             assert isinstance(x, Constant)
@@ -306,11 +311,12 @@ def _carried_out(
         given[1] = given[0]
     repeated = known.repeated.get(id(trusted))
     if repeated is None:
-        repeated = trusted, _repeated(plan, given, trusted, known.context)
+        made = _repeated(plan, given, trusted or trust(name), known.context)
+        repeated = trusted, made
         _keep(known.repeated, id(trusted), repeated)
     result = repeated[1].result(given, cause)
     if result is None:
-        result = _evaluated(plan, given, trusted, cause, known.context)
+        result = _evaluated(plan, given, trusted or trust(name), cause, known.context)
     patches: Patches = ()
     if plan.grid is not None:
         cores = known.context.chip.vector_cores
@@ -515,6 +521,9 @@ def with_number(name: str, input: object, other: object, reading: Reading) -> Te
 
 def either(name: str, input: object, other: object, reading: Reading) -> Tensor:
     """Carry out an operation either of whose operands may be a number, but not both."""
+    result = at_once(name, input, other)
+    if result is not None:
+        return result
     given = next((x for x in (input, other) if isinstance(x, Tensor)), None)
     x = check_operand(name, input if given is None else given)
     operands = (

@@ -9,8 +9,9 @@ a2a3/TPartAdd.hpp, and the headers that `simulator.arithmetic.reduce` names.
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -18,7 +19,9 @@ from pypto_cast.call_sites import warn_caller
 from pypto_cast.cast.api import cast
 from pypto_cast.dtypes.data_types import CastMode, DataType, SaturationMode
 from pypto_cast.operations.elementwise_functions import add, exp, maximum, mul, sub
+from pypto_cast.operations.elementwise_plan import plain_form
 from pypto_cast.operations.lowering import (
+    RELEASE_DEPENDENCE,
     axis_of,
     check_memory_of,
     check_operand,
@@ -57,10 +60,15 @@ from simulator.arithmetic import (
     Tiles,
     join_arrays,
 )
-from simulator.numbers.formats import Format
-from tiling.grid import Shape
+from simulator.arithmetic.evaluation import RepeatedRows
+from simulator.arithmetic.trust import Trust
+from simulator.numbers.formats import FP32, Format
+from tiling.grid import Grid, Shape
 from tiling.plan import ShapeError, TileShapeError, TileShapeWarning
 from tiling.ub import round_up
+
+if TYPE_CHECKING:
+    from simulator.arithmetic.native.small_programs import Programs
 
 _JOINED_BY: Final = {"sum": "add", "prod": "mul"}
 """The rows that join tiles, of reductions whose order matters."""
@@ -118,12 +126,124 @@ def prod(self: Tensor, dim: int, keepdim: bool = False) -> Tensor:
     return cast(_reduced("prod", cast(x, DataType.DT_FP32), dim, keepdim), x.dtype)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Settled:
+    """A reduction of a plain tensor that was checked once, and keeps its axis.
+
+    Attributes:
+        context: the options, which are kept: they are found by their identity.
+        axis: from 0.
+        extent, count: of the tiles of the axis.
+        dtype, shape: of the result.
+        grid: the tiles of the result.
+        repeated: its evaluation, by the identity of what is trusted, which is kept.
+    """
+
+    context: options.Options
+    axis: int
+    extent: int
+    count: int
+    dtype: DataType
+    shape: Shape
+    grid: Grid
+    repeated: dict[int, tuple[Trust, RepeatedRows]] = field(default_factory=dict)
+
+    def result(self, name: str, held: Enclosure) -> Tensor:
+        """The result for other elements."""
+        cause, trusted = recording.causes().index_here(name), trust(name)
+        repeated = self.repeated.get(id(trusted))
+        if repeated is None:
+            repeated = self.repeated[id(trusted)] = trusted, RepeatedRows()
+        values = repeated[1].result(held)
+        if values is None:
+            kept = repeated[1].programs
+            reduction = _Reduction(ROWS[name].arithmetic, FP32, self.axis, cause, kept)
+            values = reduction.of(held, self.extent, self.count)
+        patches = recording.record_operation(cause, self.grid, self.context.chip.vector_cores)
+        return Tensor._computed(self.shape, self.dtype, values, patches)
+
+
+_SETTLED: Final[dict[tuple[object, ...], _Settled]] = {}
+_MOST_SETTLED: Final = 1 << 12
+
+
 def _reduced(name: str, input: Tensor, dim: int, keepdim: bool) -> Tensor:
+    form = plain_form(name, (input,)) if keepdim is True and type(dim) is int else None
+    if form is None:
+        return _checked(name, input, dim, keepdim)
+    key, (held,) = (*form[0], dim), form[1]
+    known = _SETTLED.get(key)
+    if known is not None and held is not None:
+        return known.result(name, held)
+    result = _checked(name, input, dim, keepdim)
+    found = _settled(name, input, dim)
+    if found is not None:
+        if len(_SETTLED) >= _MOST_SETTLED:
+            _SETTLED.clear()
+        _SETTLED[key] = found
+    return result
+
+
+def _settled(name: str, x: Tensor, dim: int) -> _Settled | None:
+    """A reduction that succeeded, where nothing else is to be done for it than to compute.
+
+    None of one that warns each time, tells a kernel of other releases, or fits by a schedule alone.
+    """
+    if x._dtype is not DataType.DT_FP32:
+        return None
+    noted: list[str] = []
+    token = RELEASE_DEPENDENCE.set(noted)
+    try:
+        plan = _planned(name, x, axis := dim % x.dim)
+    finally:
+        RELEASE_DEPENDENCE.reset(token)
+    if plan.tile is None or noted or not plan.fits or plan.fmt is not FP32:
+        return None
+    return _Settled(
+        context=options.current(),
+        axis=axis,
+        extent=plan.tile[axis],
+        count=-(-x._shape[axis] // plan.tile[axis]),
+        dtype=x._dtype,
+        shape=plan.kept,
+        grid=grid_of(plan.kept, plan.tile),
+    )
+
+
+def _checked(name: str, input: Tensor, dim: int, keepdim: bool) -> Tensor:
     x = check_operand(name, input)
     axis = axis_of(name, dim, x.dim)
     if not isinstance(keepdim, bool):
         raise TypeError(f"{name}: keepdim must be True or False, not {keepdim!r}")
     return without_axis(reduced(name, x, axis), axis, keepdim=keepdim)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """The shape and format of a reduction, its tile, if one is set, and if that fits in UB."""
+
+    kept: Shape
+    fmt: Format
+    tile: Shape | None
+    fits: bool
+
+
+def _planned(name: str, x: Tensor, axis: int) -> _Plan:
+    """Check an operand, and decide on shape, format and tile."""
+    shape = tuple(map(int, x.shape))
+    fmt = runs_in(name, x.dtype)
+    kept = (*shape[:axis], 1, *shape[axis + 1 :])
+    tile, fits = tile_of(name, shape), True
+    if tile is not None:
+        if axis == x.dim - 1:
+            _check_whole_blocks(name, x)
+        fits = check_memory_of(
+            name,
+            tile,
+            [(shape, fmt.bits), (kept, fmt.bits)],
+            lambda extents: _scratch(name, extents, fmt, axis),
+        )
+    return _Plan(kept=kept, fmt=fmt, tile=tile, fits=fits)
 
 
 @recording.replayable
@@ -143,19 +263,9 @@ def reduced(name: str, x: Tensor, axis: int) -> Tensor:
     """
     row = ROWS[name]
     shape = tuple(map(int, x.shape))
-    fmt = runs_in(name, x.dtype)
-    kept = (*shape[:axis], 1, *shape[axis + 1 :])
-    tile = tile_of(name, shape)
-    if tile is not None:
-        if axis == x.dim - 1:
-            _check_whole_blocks(name, x)
-        check_memory_of(
-            name,
-            tile,
-            [(shape, fmt.bits), (kept, fmt.bits)],
-            lambda extents: _scratch(name, extents, fmt, axis),
-        )
-    elif name in _JOINED_BY and shape[axis] > 1:
+    plan = _planned(name, x, axis)
+    kept, fmt, tile = plan.kept, plan.fmt, plan.tile
+    if tile is None and name in _JOINED_BY and shape[axis] > 1:
         warn_caller(
             f"no tile shape is set: one tile takes the whole dimension of the {name}; "
             "pypto.set_vec_tile_shapes decides its order",
@@ -229,15 +339,23 @@ def joins(count: int) -> tuple[tuple[int, int], ...]:
 class _Reduction:
     """One reduction of an axis that is cut into tiles."""
 
-    def __init__(self, operation: Operation, fmt: Format, axis: int, cause: int) -> None:
+    def __init__(
+        self,
+        operation: Operation,
+        fmt: Format,
+        axis: int,
+        cause: int,
+        programs: Programs | None = None,
+    ) -> None:
         self._operation, self._fmt, self._axis, self._cause = operation, fmt, axis, cause
+        self._programs = programs
 
     def of(self, x: Enclosure, extent: int, count: int) -> Enclosure:
         """Reduce an array whose axis is `count` tiles of some extent, of which the last are short
         or without data.
         """
         if self._operation.name not in _JOINED_BY or count == 1:
-            return self._within(x)
+            return self._within(x, programs=self._programs)
         context = options.current()
         if self._axis == len(x.shape) - 1:
             found = arithmetic.reduce_tiles(
@@ -250,6 +368,7 @@ class _Reduction:
                 engine=context.converter,
                 threads=context.threads,
                 family=context.chip.isa,
+                programs=self._programs,
             )
             if found is not None:
                 return found
@@ -267,7 +386,9 @@ class _Reduction:
         whole = self._within(x, is_joined=True)
         return Enclosure(values=ordered.values, interval=whole.interval)
 
-    def _within(self, x: Enclosure, *, is_joined: bool = False) -> Enclosure:
+    def _within(
+        self, x: Enclosure, *, is_joined: bool = False, programs: Programs | None = None
+    ) -> Enclosure:
         return arithmetic.reduce(
             self._operation,
             x,
@@ -280,6 +401,7 @@ class _Reduction:
             threads=options.current().threads,
             family=options.current().chip.isa,
             is_joined=is_joined,
+            programs=programs,
         )
 
     def _joined(self, a: Enclosure | None, b: Enclosure | None) -> Enclosure | None:

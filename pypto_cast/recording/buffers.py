@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from simulator.arithmetic.indexed.running_sums import RunningSums
 from simulator.arithmetic.interval import Enclosure, Interval, exactly
-from tiling.box_map import BoxMap
+from tiling.box_map import Boxed, BoxWrites, Parts
 from tiling.grid import Shape
 
 
@@ -29,18 +28,6 @@ def slices(offset: Sequence[int], extent: Sequence[int]) -> tuple[slice, ...]:
 
 class UnsetArray(np.ndarray[Any, Any]):
     """An array for an output, whose elements a kernel may not read before it writes them."""
-
-
-class Boxed(Protocol):
-    """Something about a box of a tensor."""
-
-    @property
-    def offset(self) -> Shape:
-        """The place of its first element."""
-
-    @property
-    def extent(self) -> Shape:
-        """Its length along each axis."""
 
 
 _Patch = TypeVar("_Patch", bound=Boxed)
@@ -130,8 +117,7 @@ class _Memory:
         is_own: nobody else has them: they may be written.
         interval: what a device may give instead.
         mask: which elements of a declared tensor were written.
-        boxes: offset and extent of what was written, and how often each was.
-        patches: the casts that it came from.
+        writes: the boxes that were written, and the casts that they came from.
         writer: the identity of the buffer or window that wrote last; that itself would be a cycle.
         sums: the terms that elements have taken up, where they are added in place.
         journal: of the kernel that writes.
@@ -144,8 +130,7 @@ class _Memory:
     is_own: bool = False
     interval: Interval | None = None
     mask: npt.NDArray[np.bool_] | None = None
-    boxes: dict[tuple[Shape, Shape], int] = field(default_factory=dict)
-    patches: BoxMap[Any] = field(default_factory=BoxMap)
+    writes: BoxWrites[Any] = field(default_factory=BoxWrites)
     writer: object = None
     sums: RunningSums | None = None
     journal: Journal
@@ -225,11 +210,15 @@ class Buffer(Generic[_Patch]):
     @property
     def patches(self) -> list[_Patch]:
         """The casts that the elements came from."""
-        return [] if self._is_window else list(self._memory.patches)
+        return [] if self._is_window else self._memory.writes.patches()
+
+    def origins(self) -> Callable[[], tuple[_Patch, ...]]:
+        """Gives the same later, without the elements."""
+        return tuple if self._is_window else self._memory.writes.origins()
 
     def patches_near(self, offset: Shape, extent: Shape) -> list[_Patch]:
         """Those that the elements of a box may have come from."""
-        return [] if self._is_window else self._memory.patches.touching(offset, extent)
+        return [] if self._is_window else self._memory.writes.patches_near(offset, extent)
 
     @property
     def has_values(self) -> bool:
@@ -239,18 +228,18 @@ class Buffer(Generic[_Patch]):
     @property
     def is_changed(self) -> bool:
         """True if it is a parameter and was written."""
-        return self._memory.home is not None and bool(self._memory.boxes)
+        return self._memory.home is not None and bool(self._memory.writes)
 
     @property
     def writes(self) -> tuple[tuple[Shape, Shape, int], ...]:
         """Offset and extent of each box that was written, and how often; all, by a window."""
-        return tuple((*box, count) for box, count in self._memory.boxes.items())
+        return self._memory.writes.counts()
 
     @property
     def is_blank(self) -> bool:
         """True if it is declared and was never written."""
         memory = self._memory
-        return not (self.has_values or self.is_given or memory.boxes)
+        return not (self.has_values or self.is_given or memory.writes)
 
     @property
     def wrote_last(self) -> bool:
@@ -290,7 +279,7 @@ class Buffer(Generic[_Patch]):
         memory = self._memory
         is_given = memory.held is not None and memory.held is memory.home and not memory.is_own
         is_plain = memory.waiting is None and memory.interval is None and memory.mask is None
-        if is_given and is_plain and not memory.boxes and self.shape == memory.shape:
+        if is_given and is_plain and not memory.writes and self.shape == memory.shape:
             assert memory.held is not None
             return Enclosure(values=memory.held)
         return None
@@ -336,12 +325,12 @@ class Buffer(Generic[_Patch]):
         Raises:
             ValueError: the user's array is read-only, or some of the values were never written.
         """
-        box, memory = slices(offset, extent), self._memory
+        place, memory = slices(offset, extent), self._memory
         if uninitialized is not None and self.is_given:
             uninitialized.refuse(self.name)
         if memory.journal.is_open:
-            self._record_before(box)
-        was_written_without_values = not self.has_values and bool(memory.boxes)
+            self._record_before(place)
+        was_written_without_values = not self.has_values and bool(memory.writes)
         written = None if uninitialized is None else ~uninitialized.mask
         if held is None or was_written_without_values:
             memory.values = None
@@ -356,51 +345,28 @@ class Buffer(Generic[_Patch]):
             memory.mask = None if written is None else written.reshape(memory.shape)
         else:
             values = self._own(held.values.dtype)
-            values.reshape(self.shape)[box] = held.values
-            self._keep_interval(held, box, values)
+            values.reshape(self.shape)[place] = held.values
+            self._keep_interval(held, place, values)
             if memory.mask is None and written is not None:
                 memory.mask = np.ones(memory.shape, np.bool_)
             if memory.mask is not None:
-                memory.mask.reshape(self.shape)[box] = True if written is None else written
+                memory.mask.reshape(self.shape)[place] = True if written is None else written
         if held is not None and (sums := self.sums) is not None:
-            sums.start_again(box, held)
-        if self._is_window or extent == self.shape:
-            memory.patches = BoxMap()
-            offset, extent = (0,) * len(memory.shape), memory.shape
-        before = memory.boxes.get((offset, extent))
-        memory.boxes[offset, extent] = (before or 0) + 1
-        memory.journal.record(
-            functools.partial(memory.boxes.pop, (offset, extent))
-            if before is None
-            else functools.partial(memory.boxes.__setitem__, (offset, extent), before)
-        )
+            sums.start_again(place, held)
         memory.writer = self._identity
-        for patch in () if self._is_window else patches:
-            memory.journal.record(memory.patches.put(patch.offset, patch.extent, patch))
-
-    def divide(
-        self, offset: Shape, extent: Shape, parts: Iterable[tuple[Shape, Shape, Iterable[_Patch]]]
-    ) -> None:
-        """Have smaller boxes in the place of one that was just written, and only once.
-
-        Args:
-            offset, extent: of the box.
-            parts: offset and extent of each, and its patches, which lie in it; none reaches into
-                another.
-        """
-        memory = self._memory
-        if memory.boxes[offset, extent] > 1:
-            memory.boxes[offset, extent] -= 1
+        box, kept = (offset, extent), () if self._is_window else patches
+        is_whole = self._is_window or extent == self.shape
+        if is_whole:
+            box = (0,) * len(memory.shape), memory.shape
+        if memory.journal.is_open:
+            for undo in memory.writes.put(box, kept, is_whole=is_whole):
+                memory.journal.record(undo)
         else:
-            del memory.boxes[offset, extent]
-        memory.patches.drop_covered(offset, extent)
-        for start, size, patches in parts:
-            memory.boxes[start, size] = memory.boxes.get((start, size), 0) + 1
-            others = iter(patches)
-            for patch in itertools.islice(others, 1):  # what it covers was covered by the whole
-                memory.patches.add(patch.offset, patch.extent, patch)
-            for patch in others:
-                memory.patches.put(patch.offset, patch.extent, patch)
+            memory.writes.put_for_good(box, kept, is_whole=is_whole)
+
+    def divide(self, offset: Shape, extent: Shape, parts: Parts[_Patch]) -> None:
+        """Have smaller boxes in the place of one that was just written; see `BoxWrites.divide`."""
+        self._memory.writes.divide((offset, extent), parts)
 
     def put_interval(self, held: Enclosure, offset: Shape) -> None:
         """Set the interval of a box, but not its values.
@@ -440,7 +406,7 @@ class Buffer(Generic[_Patch]):
         assert memory.values is not None
         if memory.values is memory.home:
             return
-        for offset, extent in memory.boxes:
+        for offset, extent in memory.writes:
             box = slices(offset, extent)
             memory.home[box] = memory.values[box]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -112,9 +112,8 @@ class WhatIf:
 _WHAT_IFS: Final[ContextVar[tuple[WhatIf, ...]]] = ContextVar("pypto_cast_what_ifs", default=())
 
 
-def is_asking_what_if() -> bool:
-    """True while a what-if applies, to whatever operation."""
-    return bool(_WHAT_IFS.get())
+what_ifs: Final[Callable[[], tuple[WhatIf, ...]]] = _WHAT_IFS.get
+"""Those that apply now, to whatever operation."""
 
 
 def assumed_exact(operation: str) -> bool:
@@ -129,10 +128,10 @@ def assumed_rounding(operation: str) -> DataType | None:
 
 
 def _applied(operation: str, *, rounds: bool) -> WhatIf | None:
-    what_ifs = _WHAT_IFS.get()
-    if not what_ifs:
+    applying = what_ifs()
+    if not applying:
         return None
-    among = [each for each in what_ifs if (each.rounded_to is not None) is rounds]
+    among = [each for each in applying if (each.rounded_to is not None) is rounds]
     if not among:
         return None
     cause = Cause.here(operation)

@@ -31,6 +31,7 @@ from pypto_cast.recording.steps import (
     Patch,
     Patches,
     RecordedStep,
+    StepList,
     operation_origin,
     origin,
     tree_map,
@@ -71,7 +72,7 @@ class Moved:
         return same or self.segment is running.segment
 
 
-_OUTSIDE: Final = CauseTable()
+OUTSIDE: Final = CauseTable()
 """The operations outside kernels."""
 _OUTER_SEGMENT: Final = object()
 
@@ -119,12 +120,12 @@ class Recording:
     asked: Asked | None = None
     assumed: frozenset[Assumption] = frozenset()
     new_ir: bool = False
-    steps: list[RecordedStep] = field(default_factory=list)
+    steps: StepList[RecordedStep] = field(default_factory=StepList)
     loops: list[str] = field(default_factory=list)
     loops_at: set[Place] = field(default_factory=set)
     buffers: list[Buffer[Patch]] = field(default_factory=list)
     declared: dict[object, Buffer[Patch]] = field(default_factory=dict)
-    causes: CauseTable = field(default_factory=lambda: CauseTable(_OUTSIDE.all()))
+    causes: CauseTable = field(default_factory=lambda: CauseTable(OUTSIDE.all()))
     control_dependence: list[int] = field(default_factory=list)
     segment: object = field(default_factory=object)
     calls: list[Call] | None = None
@@ -373,7 +374,7 @@ def running(recording: Recording) -> Iterator[Recording]:
 def causes() -> CauseTable:
     """The table of causes that intervals made here refer to."""
     recording = current()
-    return _OUTSIDE if recording is None else recording.causes
+    return OUTSIDE if recording is None else recording.causes
 
 
 def is_for_plan() -> bool:

@@ -11,11 +11,11 @@ import math
 import os
 import re
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableSequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -148,6 +148,91 @@ class OperationStep(CallSite):
 _IN_WORDS: Final = {"__getitem__": "part", "__setitem__": "assignment", "move": "assignment"}
 
 
+_Step = TypeVar("_Step")
+
+
+class StepList(MutableSequence[_Step]):
+    """A list, some stretches of which are made when an element up to their end is asked for.
+
+    What comes after all such stretches is added, found and deleted without making any: so an
+    operation that runs after thousands of iterations, which were carried out together, is recorded
+    without looking at them.
+    """
+
+    __slots__ = ("_before", "_last", "_start")
+
+    def __init__(self) -> None:
+        self._before: list[list[_Step] | Callable[[], Iterable[_Step]]] = []
+        self._start = 0
+        """The number of those in `_before`."""
+        self._last: list[_Step] = []
+
+    def __len__(self) -> int:
+        return self._start + len(self._last)
+
+    def extend_later(self, count: int, make: Callable[[], Iterable[_Step]]) -> None:
+        """Add so many elements, which a function makes; it may be called more than once."""
+        self._before += self._last, make
+        self._start += len(self._last) + count
+        self._last = []
+
+    def _made(self) -> list[_Step]:
+        """All elements, as one list that this one is from now on."""
+        if self._before:
+            whole: list[_Step] = []
+            for each in self._before:
+                whole += each() if callable(each) else each
+            whole += self._last
+            self._before, self._start, self._last = [], 0, whole
+        return self._last
+
+    def _at(self, index: int | slice) -> tuple[list[_Step], int | slice]:
+        """The list that an index is of, and the index in it."""
+        start = self._start
+        if not start:
+            return self._last, index
+        if isinstance(index, int):
+            return (self._last, index - start) if index >= start else (self._made(), index)
+        first, is_open = index.start, index.stop is None and index.step is None
+        if is_open and first is not None and first >= start:
+            return self._last, slice(first - start, None)
+        return self._made(), index
+
+    @overload
+    def __getitem__(self, index: int) -> _Step: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[_Step]: ...
+
+    def __getitem__(self, index: int | slice) -> _Step | list[_Step]:
+        own, at = self._at(index)
+        return own[at]
+
+    @overload
+    def __setitem__(self, index: int, value: _Step) -> None: ...
+
+    @overload
+    def __setitem__(self, index: slice, value: Iterable[_Step]) -> None: ...
+
+    def __setitem__(self, index: int | slice, value: Any) -> None:
+        own, at = self._at(index)
+        own[at] = value
+
+    def __delitem__(self, index: int | slice) -> None:
+        own, at = self._at(index)
+        del own[at]
+
+    def insert(self, index: int, value: _Step) -> None:
+        """Put an element before that at an index, or at the end."""
+        if index < self._start:
+            self._made()
+        self._last.insert(index - self._start, value)
+
+    def append(self, value: _Step) -> None:
+        """Put an element at the end."""
+        self._last.append(value)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call(CallSite):
     """A call of an operation in a body that ran without values, to be made again with them.
@@ -249,7 +334,7 @@ _KEPT: Final = 256
 """Arrays remembered at most, the last ones."""
 _SWEPT: Final = 16
 """Of more than these, those that no longer exist are forgotten, with all boxes that wrote them."""
-_REMEMBERED: Final[dict[_Key, tuple[weakref.ref[Any], Patches]]] = {}
+_REMEMBERED: Final[dict[_Key, tuple[weakref.ref[Any], Callable[[], Patches]]]] = {}
 _LOCK: Final = Lock()
 
 
@@ -257,15 +342,24 @@ def remember(buffers: Iterable[Buffer[Patch]]) -> None:
     """Keep where the elements of these outputs came from."""
     for buffer in buffers:
         if buffer.home is not None:
-            remember_array(buffer.home, buffer.owner, buffer.patches)
+            remember_array(buffer.home, buffer.owner, buffer.origins())
 
 
-def remember_array(array: npt.NDArray[Any], owner: Any, patches: Iterable[Patch]) -> None:
-    """Keep the origin of the elements of an array as long as the owner of its memory lives."""
+def remember_array(
+    array: npt.NDArray[Any], owner: Any, patches: Iterable[Patch] | Callable[[], Patches]
+) -> None:
+    """Keep the origin of the elements of an array as long as the owner of its memory lives.
+
+    Args:
+        array: whose elements they are.
+        owner: of its memory.
+        patches: the origin, or what gives it.
+    """
     key = _memory_key(array)
+    gives = patches if callable(patches) else functools.partial(tuple, tuple(patches))
     with _LOCK:
         _REMEMBERED.pop(key, None)
-        _REMEMBERED[key] = (weakref.ref(_memory_owner(owner)), tuple(patches))
+        _REMEMBERED[key] = (weakref.ref(_memory_owner(owner)), gives)
         if len(_REMEMBERED) > _SWEPT:
             for gone in [k for k, (memory, _) in _REMEMBERED.items() if memory() is None]:
                 del _REMEMBERED[gone]
@@ -276,8 +370,8 @@ def remember_array(array: npt.NDArray[Any], owner: Any, patches: Iterable[Patch]
 def origin_of(array: npt.NDArray[Any]) -> Patches:
     """The casts that wrote an array, by its memory and shape; none if no kernel did."""
     with _LOCK:
-        owner, patches = _REMEMBERED.get(_memory_key(array), (None, ()))
-    return patches if owner is not None and owner() is not None else ()
+        owner, gives = _REMEMBERED.get(_memory_key(array), (None, tuple))
+        return gives() if owner is not None and owner() is not None else ()
 
 
 def _memory_owner(owner: Any) -> Any:

@@ -322,6 +322,31 @@ class Repeated:
         return _native_executor()[1](operands, 0 if self._is_none else cause, self._programs)
 
 
+class RepeatedRows:
+    """A reduction of rows that is evaluated again and again with all but the operand the same.
+
+    Attributes:
+        programs: what `reduce` and `reduce_tiles` are to be given, which keep theirs in it.
+    """
+
+    __slots__ = ("programs",)
+
+    def __init__(self) -> None:
+        self.programs: Programs = {}
+
+    def result(self, operand: Enclosure) -> Enclosure | None:
+        """As those give it, of few exact elements; None where they are needed.
+
+        Raises:
+            RuntimeError: as they do.
+        """
+        if not self.programs:
+            return None
+        if not float_environment.is_default():
+            require_default_environment()
+        return _native_executor()[1]([operand], 0, self.programs)
+
+
 @lru_cache(maxsize=1 << 12)
 def _widening(
     operation: Operation,

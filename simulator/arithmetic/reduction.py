@@ -71,6 +71,7 @@ from tiling.chips import A2_A3
 
 if TYPE_CHECKING:  # the native executor is loaded when it is first used
     from simulator.arithmetic.native.executor_library import Executor
+    from simulator.arithmetic.native.small_programs import Programs
 
 _SAMPLE: Final = 8
 _ORDERED: Final = ("sum", "prod")
@@ -90,6 +91,7 @@ def reduce(
     threads: int = 1,
     family: str = A2_A3,
     is_joined: bool = False,
+    programs: Programs | None = None,
 ) -> Enclosure:
     """Reduce one axis of a tile, or of several tiles that lie side by side on the other axes.
 
@@ -113,6 +115,7 @@ def reduce(
         engine, threads: as for `evaluate`.
         family: of the chip.
         is_joined: the axis is that of several tiles, whose order no document states.
+        programs: takes the program of few exact elements; see `evaluation.RepeatedRows`.
 
     Returns:
         The reduced array; the axis stays, with one element.
@@ -136,7 +139,7 @@ def reduce(
         executor = None
     name = orders.native.get(operation.name, operation.name)
     if executor and _is_plain(operation, operand, fmt, trust, inf_nan_mode):
-        return native.reduced_rows(executor, operation, name, operand, None, threads)
+        return native.reduced_rows(executor, operation, name, operand, None, threads, programs)
     row = _Row(
         operation=operation,
         fmt=fmt,
@@ -219,6 +222,7 @@ def reduce_tiles(
     engine: Engine = "auto",
     threads: int = 1,
     family: str = A2_A3,
+    programs: Programs | None = None,
 ) -> Enclosure | None:
     """Join tiles of the last axis to each other, then reduce the first of them, natively.
 
@@ -227,7 +231,7 @@ def reduce_tiles(
         operand: FP32 values, at least one along the axis.
         tiles: their extent, and the order in which they are joined.
         by_numpy: evaluates each step.
-        fmt, trust, engine, threads, family: as for `reduce`.
+        fmt, trust, engine, threads, family, programs: as for `reduce`.
 
     Returns:
         As `reduce`; None where each step has to be evaluated: without the native executor, in other
@@ -250,7 +254,7 @@ def reduce_tiles(
                 return None
             return _by_choices(executor, name, operation, operand, tiles, trust, by_numpy, threads)
         return native.rows_of_interval(executor, name, operand, tiles, by_numpy, threads=threads)
-    return native.reduced_rows(executor, operation, name, operand, tiles, threads)
+    return native.reduced_rows(executor, operation, name, operand, tiles, threads, programs)
 
 
 def _is_plain(

@@ -313,14 +313,19 @@ def reduced_rows(
     operand: Enclosure,
     tiles: Tiles | None,
     threads: int,
+    programs: Programs | None = None,
 ) -> Enclosure:
-    """A reduction of the last axis of exact FP32 values; see `row_node`."""
+    """A reduction of the last axis of exact FP32 values; see `row_node`.
+
+    The program of one of few elements goes to `programs`.
+    """
     shape = (*operand.shape[:-1], 1)
     if operand.shape != shape and are_few(shape, [operand], most_elems()):
         values = small_values(
             *(executor, operation, [operand], FP32, shape),
             lambda given: row_node(executor, name, given[0], tiles, threads),
             order=(name, tiles),
+            programs=programs,
         )
         if values is not None:
             return Enclosure(values=values)

@@ -119,6 +119,8 @@ def _enclosure(results: Sequence[Array], findings: int) -> Enclosure | None:
 
 def _spread(causes: Array, shape: tuple[int, ...]) -> Array:
     """Causes over a shape, as `np.broadcast_to` gives them, which asks for more than one needs."""
+    if causes.shape == shape and not causes.flags.writeable:
+        return causes
     if causes.shape == shape or causes.size != 1:
         return np.broadcast_to(causes, shape)
     spread: Array = np.ndarray(shape, causes.dtype, causes, 0, (0,) * len(shape))
@@ -236,7 +238,10 @@ def interval_of(
     def make() -> Sequence[Part]:
         builder = Builder(executor, taken, 1, lambda: _UNUSED, is_kept=True)
         parts = builder.elementwise(operation, shape, added).parts
-        return (parts.values, parts.low, parts.high, parts.cause, *parts.checks)
+        cause = parts.cause
+        if isinstance(cause, np.ndarray) and not any(cause is array for array in given):
+            cause = _spread(cause, shape)  # a constant: once for all results
+        return (parts.values, parts.low, parts.high, cause, *parts.checks)
 
     key = (executor, operation, shape, *layout, is_square, added)
     found = _INTERVALS.run(key, given, make)

@@ -76,12 +76,14 @@ def interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     write_back = Buffer.write_back
 
     def write_and_interrupt(self: Buffer[Any]) -> None:
-        first, *others = self._memory.boxes
-        self._memory.boxes = [first]
+        writes = self._memory.writes
+        first, *others = writes
+        self._memory.writes = [first]
         write_back(self)
         signal.raise_signal(signal.SIGINT)
-        self._memory.boxes = others
+        self._memory.writes = others
         write_back(self)
+        self._memory.writes = writes
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(Buffer, "write_back", write_and_interrupt)

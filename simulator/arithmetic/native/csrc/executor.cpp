@@ -26,6 +26,9 @@ constexpr int64_t LINE_BYTES = 64;
 // More is not in the caches when it is read next: it is written past them, which spares the reading
 // of what was there.
 constexpr int64_t STREAMED_BYTES = 2 << 20;
+// By pieces so short that the processor computes the next one while it writes this one.
+constexpr int64_t PIECE_ELEMS = 256;
+constexpr int64_t PIECE_BYTES = PIECE_ELEMS * sizeof(uint64_t);
 constexpr int64_t SLACK_ELEMS = 64;
 constexpr int MAX_STEPS = 512, MAX_BUFFERS = 1024;
 
@@ -116,7 +119,7 @@ class Program {
     // Enough for a call over any rows, and over so many columns or fewer.
     int64_t scratch_bytes(int64_t columns) {
         const int64_t wide = has_rows() ? std::max(BLOCK_ELEMS, columns) : BLOCK_ELEMS;
-        int64_t total = 2 * LINE_BYTES;
+        int64_t total = 2 * LINE_BYTES + PIECE_BYTES;
         for (int64_t k = 0; k < buffers_count; ++k)
             if (buffers[k].data == nullptr || writes(k))
                 total += (wide * buffers[k].elem_bytes / LINE_BYTES + 1) * LINE_BYTES;
@@ -137,7 +140,7 @@ class Program {
             for (int64_t c = column; c < column_end; c += columns)
                 run_block({r, std::min(rows, row_end - r), c, std::min(columns, column_end - c)});
 #if defined(__x86_64__)
-        if (streamed_count > 0) _mm_sfence();  // for readers in other threads
+        if (is_streamed) _mm_sfence();  // for readers in other threads
 #endif
         return OK;
     }
@@ -149,22 +152,35 @@ class Program {
             return !checks(step.opcode) && step.out == k;
         });
     }
-    // Results of so many elements that are written past the caches: inside a block they are as what
-    // lives there alone. A single step writes where its result belongs: to write it twice takes longer
-    // than to read what was there.
+    // Results of so many elements that are written past the caches. Those of one step that no other
+    // reads leave by pieces while they are computed; others are, inside a block, as what lives there
+    // alone, and leave at its end.
     void find_streamed(int64_t elems) {
-        if (steps_count == 1) return;
         for (int64_t k = 0; k < buffers_count; ++k) {
             const Buffer& buffer = buffers[k];
-            streams[k] = buffer.data != nullptr &&
-                         elems * buffer.elem_bytes >= STREAMED_BYTES && writes(k);
-            if (streams[k]) streamed[streamed_count++] = static_cast<int>(k);
+            if (buffer.data == nullptr || elems * buffer.elem_bytes < STREAMED_BYTES || !writes(k))
+                continue;
+            is_streamed = true;
+            if (touches(k) == 1) {
+                by_pieces[k] = true;
+            } else {
+                streams[k] = true;
+                streamed[streamed_count++] = static_cast<int>(k);
+            }
         }
     }
     bool is_inside(int64_t k) const { return buffers[k].data == nullptr || streams[k]; }
+    int64_t touches(int64_t k) const {
+        int64_t found = 0;
+        for (const Step* step = steps; step < steps + steps_count; ++step) {
+            found += !checks(step->opcode) && step->out == k;
+            found += std::count(step->in, step->in + SHAPES[step->opcode].operands, k);
+        }
+        return found;
+    }
 
     bool allocate(int64_t rows, int64_t columns) {
-        int64_t total = LINE_BYTES;
+        int64_t total = LINE_BYTES + PIECE_BYTES;
         for (int64_t k = 0; k < buffers_count; ++k) {
             offsets[k] = total;
             if (!is_inside(k)) continue;
@@ -267,7 +283,6 @@ class Program {
 
     void run_step(const Step& step, const Block& block) const {
         const Shape& shape = SHAPES[step.opcode];
-        const Loop loop = loops.elementwise[step.opcode];
         const Part out = checks(step.opcode) ? widest(step) : part(step.out, block);
         Part in[MAX_OPERANDS];
         const char* data[MAX_OPERANDS];
@@ -306,10 +321,11 @@ class Program {
                 for (int64_t row = 0; row < block.rows; ++row) marks[block.row + row] |= found;
             return;
         }
-        if (together) return loop_over(loop, out.data, data, repeated, operands, block.rows * columns);
+        const auto over = by_pieces[step.out] ? &Program::loop_by_pieces : &Program::loop_over;
+        if (together) return (this->*over)(step, out.data, data, repeated, block.rows * columns);
         for (int64_t row = 0; row < block.rows; ++row) {
             for (int k = 0; k < operands; ++k) data[k] = in[k].data + row * in[k].row_bytes;
-            loop_over(loop, out.data + row * out.row_bytes, data, repeated, operands, columns);
+            (this->*over)(step, out.data + row * out.row_bytes, data, repeated, columns);
         }
     }
 
@@ -322,10 +338,26 @@ class Program {
     }
 
     // A loop of one operand has no way for a repeated one: its result is repeated.
-    static void loop_over(Loop loop, char* out, const char* const* in, unsigned repeated,
-                          int operands, int64_t elems) {
+    void loop_over(const Step& step, char* out, const char** in, unsigned repeated,
+                   int64_t elems) const {
+        const Loop loop = loops.elementwise[step.opcode];
+        const int operands = SHAPES[step.opcode].operands - has_table(step.opcode);
         if (operands > 1 || repeated == 0) return loop(out, in, repeated, elems);
         loop(out, in, 0, 1);
+    }
+    // The first piece ends where a line does; the others are whole lines. `in` is moved along.
+    void loop_by_pieces(const Step& step, char* out, const char** in, unsigned repeated,
+                        int64_t elems) const {
+        const Shape& shape = SHAPES[step.opcode];
+        const int operands = shape.operands - has_table(step.opcode);
+        const int64_t before = -reinterpret_cast<uintptr_t>(out) % LINE_BYTES / shape.bytes[0];
+        for (int64_t count, done = 0; done < elems; done += count) {
+            count = std::min(elems - done, done == 0 && before > 0 ? before : PIECE_ELEMS);
+            loop_over(step, aligned, in, repeated, count);
+            loops.stream(out + done * shape.bytes[0], aligned, count * shape.bytes[0]);
+            for (int k = 0; k < operands; ++k)
+                if (!(repeated >> k & 1)) in[k] += count * shape.bytes[k + 1];
+        }
     }
 
     const Step* steps;
@@ -336,7 +368,7 @@ class Program {
     const Loops& loops;
     uint8_t *findings, *marks;
     int64_t offsets[MAX_BUFFERS];
-    bool streams[MAX_BUFFERS] = {};
+    bool streams[MAX_BUFFERS] = {}, by_pieces[MAX_BUFFERS] = {}, is_streamed = false;
     int streamed[MAX_BUFFERS], streamed_count = 0;
     int64_t scratch_at = 0;
     char *memory = nullptr, *own_memory = nullptr, *aligned = nullptr;

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -67,6 +69,17 @@ def test_hard_operands(level: str, exact: Any) -> None:
     same_codes(node.computed(), expected, name)
 
 
+def test_table_of_powers_is_correctly_rounded() -> None:
+    """An entry that is off changes the codes of few operands in all 2**32."""
+    header = Path(__file__).parents[4] / "simulator/arithmetic/native/csrc/elementary.h"
+    (table,) = re.findall(r"POWERS\[16\] = \{(.*?)\}", header.read_text(), re.DOTALL)
+    powers = [float.fromhex(each) for each in re.findall(r"0x[\w.+]+", table)]
+    assert len(powers) == 16
+    for place, power in enumerate(powers):
+        doubled = int(power * 2**53)  # between its neighbours' middles lies 2**(place / 16)
+        assert (doubled - 1) ** 16 <= 2 ** (53 * 16 + place) <= (doubled + 1) ** 16, place
+
+
 @at_levels
 @pytest.mark.parametrize("fmt", [FP16, BF16], ids=str)
 def test_casts(level: str, fmt: FloatFormat) -> None:
@@ -100,6 +113,31 @@ def test_large_results(level: str, threads: int, shape: tuple[int, ...]) -> None
     assert nodes[1].array is out
     same_codes(out, by_numpy(OPERATIONS["add"], [negated, x[:, :1]], FP32), "add")
     assert (np.delete(memory, slice(5, 5 + count)) == 7).all()
+
+
+@pytest.mark.sampled(5)
+@at_levels
+@pytest.mark.parametrize("shape", [(3000, 1001), (3, 900_001), (1, 2_500_003)], ids=str)
+@pytest.mark.parametrize("step", ["mul", "fp16_of_fp32", "lt", "where"])
+def test_large_results_of_one_step(level: str, shape: tuple[int, ...], step: str) -> None:
+    """They leave by pieces of 256 elements: of any size, beside columns and single elements."""
+    executor, count = executor_at(level), shape[0] * shape[1]
+    x = np.resize(operands(FP32)[0], count).reshape(shape)
+    column, one = x[:, 7:8], x[:1, 3:4]
+    half, whole, two, three = np.float16(), np.float32(), [x, column], [x > 1, one, x]
+    given, dtype = {"mul": (two, whole), "lt": (two, np.bool_()), "where": (three, whole)}.get(
+        step, ([x], half)
+    )
+    memory = np.full(count + 77, 1, dtype)
+    out = memory[3 : 3 + count].reshape(shape)
+    node = Node(executor, step, given, shape, out.dtype)
+    compute_all([node], {id(node): out})
+    if step == "fp16_of_fp32":
+        convert = Conversion(src=FP32, dst=FP16, mode=RoundMode.RINT, policy=INF_NAN)
+        same_codes(codes_of(out, FP16), convert.reference(codes_of(x, FP32)), step)
+    else:
+        same_codes(out, by_numpy(OPERATIONS[step], given, FP32), step)
+    assert (np.delete(memory, slice(3, 3 + count)) == 1).all()
 
 
 @pytest.mark.sampled(12)

@@ -221,6 +221,37 @@ def test_threads_share_a_program() -> None:
             same_codes(found, expected[k % 64], k)
 
 
+def test_findings_are_those_of_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where another thread runs the same program meanwhile, or an interrupt ended one."""
+    at("baseline")
+    kept = small_programs._Kept()
+    monkeypatch.setattr(small_programs, "_INTERVALS", kept)
+    evaluate(OPERATIONS["exp"], [Enclosure(values=np.zeros(4, np.float32))], FP32)
+    (program,) = kept._programs.values()
+    zeros, ones = [np.zeros(4, np.float32)], [np.ones(4, np.float32)]
+    expected = [program.run(given)[1] for given in (zeros, ones)]
+    assert len(set(expected)) == 2
+    native, found = program._call, []
+
+    def meanwhile(*arguments: Any) -> Any:
+        program._call = native
+        found.append(program.run(ones)[1])
+        return native(*arguments)
+
+    program._call = meanwhile
+    assert [program.run(zeros)[1], *found] == expected
+
+    def interrupted(*arguments: Any) -> Any:
+        native(*arguments)
+        raise KeyboardInterrupt
+
+    program._call = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        program.run(ones)
+    program._call = native
+    assert [program.run(given)[1] for given in (zeros, ones, zeros)] == [*expected, expected[0]]
+
+
 def test_what_is_kept_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     at("baseline")
     monkeypatch.setattr(small_programs, "_MOST_KEPT", 4)
