@@ -100,7 +100,7 @@ class _RowCopy(NamedTuple):
 
 
 _Body = tuple[Instruction | _RowCopy, ...]
-"""The instructions that parts of one shape in one slot have in common: they begin elsewhere in GM."""
+"""The instructions that parts of one shape in one slot share: they begin elsewhere in GM."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
