@@ -19,7 +19,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from ascend_kernels.matrix import (
     DEFAULT_CONTROLS,
@@ -68,6 +68,41 @@ INPUT: Final = "x"
 OUTPUT: Final = "y"
 
 
+class _RowCopy(NamedTuple):
+    """A copy of rows of a part, wherever in GM the part begins."""
+
+    operand: Operand
+    elem: int
+    """Of GM, counted from the first one of the part."""
+    ub: UbAddress
+    bits: int
+    block_count: int
+    block_len_bytes: int
+    gm_stride: int
+    ub_stride: int
+
+    def at(self, first_elem: int) -> DataCopyPad:
+        """The copy of a part that begins at an element of GM."""
+        reads = self.operand is Operand.IN
+        gm = GmAddress(
+            tensor=INPUT if reads else OUTPUT,
+            offset_bytes=(first_elem + self.elem) * self.bits // 8,
+        )
+        return DataCopyPad(
+            dst=self.ub if reads else gm,
+            src=gm if reads else self.ub,
+            block_count=self.block_count,
+            block_len_bytes=self.block_len_bytes,
+            src_stride=self.gm_stride if reads else self.ub_stride,
+            dst_stride=self.ub_stride if reads else self.gm_stride,
+            elem_bytes=max(self.bits // 8, 1),
+        )
+
+
+_Body = tuple[Instruction | _RowCopy, ...]
+"""The instructions that parts of one shape in one slot share: they begin elsewhere in GM."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TileProgram:
     """A cast as the cores run it: from `gm.x` to `gm.y`.
@@ -83,6 +118,9 @@ class TileProgram:
     resolution: Resolution
     controls: CastControls = DEFAULT_CONTROLS
     conversions: tuple[ElementStep, ...] = field(init=False, repr=False, compare=False)
+    _bodies: dict[tuple[Shape, int, bool], _Body] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
 
     def __post_init__(self) -> None:
         steps = element_steps(self.resolution, self.controls)
@@ -131,19 +169,24 @@ class TileProgram:
 
     def located(self, core: int) -> Iterator[tuple[Tile | None, Instruction]]:
         """The instructions of a core with the tile that each belongs to."""
-        for tile, each in self._walk(core):
+        grid = self.plan.grid
+        tile: Tile | None = None
+        for index, each in self._walk(core):
+            if index is None:
+                tile = None
+            elif tile is None or tile.index != index:
+                tile = grid.tile(index)
             if not isinstance(each, UbRange):
                 yield tile, each
 
-    def _walk(self, core: int) -> Iterator[tuple[Tile | None, Instruction | UbRange]]:
+    def _walk(self, core: int) -> Iterator[tuple[int | None, Instruction | UbRange]]:
+        """The instructions and buffers of a core with the index of the tile that each is for."""
         for instruction in self.prologue():
             yield None, instruction
         taken = [tuple(self._taken(slot)) for slot in range(SLOTS)]
         number = -1
-        tile: Tile | None = None
         for number, part in enumerate(self.parts(core)):
-            if tile is None or tile.index != part.index:
-                tile = self.plan.grid.tile(part.index)
+            tile = part.index
             if number and self.resolution.ends_on_scratch:
                 yield tile, PipeBarrier(of=Pipe.V)
             for buffer in taken[number % SLOTS]:
@@ -195,21 +238,30 @@ class TileProgram:
             slot: which of the UB slots it takes.
             reused: the slot was taken before, so its flags tell when it is free.
         """
+        key = part.shape, slot, reused
+        if key not in self._bodies:
+            self._bodies[key] = tuple(self._body(*key))
+        strides = _strides(self.plan.merged.shape)
+        first_elem = sum(o * s for o, s in zip(part.offset, strides, strict=True))
+        for each in self._bodies[key]:
+            yield each.at(first_elem) if isinstance(each, _RowCopy) else each
+
+    def _body(self, shape: Shape, slot: int, reused: bool) -> Iterator[Instruction | _RowCopy]:
         if reused:
             yield WaitFlag(event=HardEvent.V_MTE2, event_id=slot)
-        yield from self._copies(part, Operand.IN, slot)
+        yield from self._copies(shape, Operand.IN, slot)
         yield SetFlag(event=HardEvent.MTE2_V, event_id=slot)
         yield WaitFlag(event=HardEvent.MTE2_V, event_id=slot)
         if reused:
             yield WaitFlag(event=HardEvent.MTE3_V, event_id=slot)
-        yield from self._steps(part, slot)
+        yield from self._steps(shape, slot)
         yield SetFlag(event=HardEvent.V_MTE2, event_id=slot)
         yield SetFlag(event=HardEvent.V_MTE3, event_id=slot)
         yield WaitFlag(event=HardEvent.V_MTE3, event_id=slot)
-        yield from self._copies(part, Operand.OUT, slot)
+        yield from self._copies(shape, Operand.OUT, slot)
         yield SetFlag(event=HardEvent.MTE3_V, event_id=slot)
 
-    def _steps(self, part: Tile, slot: int) -> Iterator[Instruction]:
+    def _steps(self, shape: Shape, slot: int) -> Iterator[Instruction]:
         """The vector work on a part; steps that hand data to each other are kept apart."""
         truncates = self.resolution.begins_truncating
         for number, step in enumerate(self.resolution.steps):
@@ -218,7 +270,7 @@ class TileProgram:
             if isinstance(step, CastStep) and step.truncates != truncates:
                 truncates = step.truncates
                 yield SetCtrl(bit=CTRL_CAST, value=truncates)
-            yield from self._compute(step, part, slot)
+            yield from self._compute(step, shape, slot)
         if truncates != self.resolution.begins_truncating:
             yield SetCtrl(bit=CTRL_CAST, value=not truncates)
 
@@ -273,30 +325,27 @@ class TileProgram:
         base = self.plan.ub.buffer(operand.value, slot).offset_bytes
         return UbAddress(offset_bytes=base + size_bytes)
 
-    def _copies(self, part: Tile, operand: Operand, slot: int) -> Iterator[DataCopyPad]:
+    def _copies(self, shape: Shape, operand: Operand, slot: int) -> Iterator[_RowCopy]:
         """Move a part between GM and UB, a row a block."""
         bits = self._bits(operand)
-        cols = part.shape[-1]
+        cols = shape[-1]
         row_bytes = self._pitch_elems(operand, cols) * bits // 8
         ub_gap = (row_bytes - padded_row_bytes(cols, bits, self.chip)) // self.chip.block_bytes
-        for elem, row, blocks, pitch_elems in _block_groups(self.plan.merged.shape, part, bits):
-            ub = self._ub(operand, slot, row * row_bytes)
-            gm = GmAddress(
-                tensor=INPUT if operand is Operand.IN else OUTPUT, offset_bytes=elem * bits // 8
-            )
+        for elem, row, blocks, pitch_elems in _block_groups(self.plan.merged.shape, shape, bits):
             gaps = ((pitch_elems - cols) * bits // 8, ub_gap) if blocks > 1 else (0, 0)
-            yield DataCopyPad(
-                dst=ub if operand is Operand.IN else gm,
-                src=gm if operand is Operand.IN else ub,
+            yield _RowCopy(
+                operand=operand,
+                elem=elem,
+                ub=self._ub(operand, slot, row * row_bytes),
+                bits=bits,
                 block_count=blocks,
                 block_len_bytes=cols * bits // 8,
-                src_stride=gaps[operand is not Operand.IN],
-                dst_stride=gaps[operand is Operand.IN],
-                elem_bytes=max(bits // 8, 1),
+                gm_stride=gaps[0],
+                ub_stride=gaps[1],
             )
 
-    def _compute(self, step: Step, part: Tile, slot: int) -> Iterator[Instruction]:
-        rows, cols = math.prod(part.shape[:-1]), part.shape[-1]
+    def _compute(self, step: Step, shape: Shape, slot: int) -> Iterator[Instruction]:
+        rows, cols = math.prod(shape[:-1]), shape[-1]
         if isinstance(step, LowByteStep):
             count = (rows - 1) * self._pitch_elems(step.operand, cols) + cols
             yield from self._keep_low_bytes(step, count, slot)
@@ -427,20 +476,23 @@ def lower(
     return TileProgram(plan=plan, resolution=resolution, controls=controls)
 
 
-def _block_groups(shape: Shape, part: Tile, bits: int) -> Iterator[tuple[int, int, int, int]]:
+def _strides(shape: Shape) -> Shape:
+    """Elements of GM from one position along each axis to the next."""
+    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+def _block_groups(whole: Shape, part: Shape, bits: int) -> Iterator[tuple[int, int, int, int]]:
     """Group the rows of a part into equally spaced blocks, as few groups as one stride allows.
 
     The longest axis of rows goes into the copy, the innermost of equal ones; the others are walked
     through. Rows lie in UB in the order in which they are copied.
 
     Yields:
-        The first element in GM, the first row in UB, the number of blocks, and the elements from
-        one block to the next in GM.
+        The first element in GM, counted from that of the part, the first row in UB, the number of
+        blocks, and the elements from one block to the next in GM.
     """
-    strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
-    first = sum(o * s for o, s in zip(part.offset, strides, strict=True))
-    cols = part.shape[-1]
-    axes = [(1, cols), *zip(part.shape[:-1], strides[:-1], strict=True)]
+    cols = part[-1]
+    axes = [(1, cols), *zip(part[:-1], _strides(whole)[:-1], strict=True)]
     longest = max(reversed(range(len(axes))), key=lambda axis: axes[axis][0])
     blocks, pitch = axes.pop(longest)
     if (pitch - cols) * bits // 8 > MAX_STRIDE_BYTES:
@@ -448,6 +500,6 @@ def _block_groups(shape: Shape, part: Tile, bits: int) -> Iterator[tuple[int, in
         blocks, pitch = 1, cols
     row = 0
     for position in itertools.product(*(range(extent) for extent, _ in axes)):
-        elem = first + sum(i * s for i, (_, s) in zip(position, axes, strict=True))
+        elem = sum(i * s for i, (_, s) in zip(position, axes, strict=True))
         yield elem, row, blocks, pitch
         row += blocks

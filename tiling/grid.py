@@ -50,11 +50,12 @@ class Grid:
         Raises:
             IndexError: no such tile.
         """
-        if not 0 <= index < len(self):
+        counts = self.counts
+        if not 0 <= index < math.prod(counts):
             raise IndexError(f"tile {index} of {len(self)}")
         offset = []
         rest = index
-        for count, step in zip(reversed(self.counts), reversed(self.tile_shape), strict=True):
+        for count, step in zip(reversed(counts), reversed(self.tile_shape), strict=True):
             rest, position = divmod(rest, count)
             offset.append(position * step)
         start = tuple(reversed(offset))

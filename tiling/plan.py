@@ -95,6 +95,9 @@ class TilePlan:
     def parts(self, tile: Tile) -> Iterator[Tile]:
         """The parts of one of the merged tiles that UB holds at once; usually the tile itself."""
         grid = Grid(shape=tile.shape, tile_shape=self.ub.pass_of(tile.shape))
+        if grid.tile_shape == tile.shape:
+            yield tile
+            return
         for index in range(len(grid)):
             part = grid.tile(index)
             offset = tuple(a + b for a, b in zip(tile.offset, part.offset, strict=True))

@@ -96,6 +96,7 @@ class Lowering:
     _written: dict[str, WrittenBoxes] = field(default_factory=dict)
     _slots: dict[int, str] = field(default_factory=dict)
     _unknown: set[str] = field(default_factory=set)
+    _steps: dict[object, TileInstruction] = field(default_factory=dict)
     _barrier: int = 0
     _count: int = 0
     _rounds: int = 0
@@ -264,9 +265,8 @@ class Lowering:
             valid = tuple(
                 tuple(evaluate(each, values) for each in access.shape) for access in task.accesses
             )
-            for access in task.accesses:
-                for each in access.offset:
-                    evaluate(each, values)
+            for each in (each for access in task.accesses for each in access.offset):
+                evaluate(each, values)
         except UnknownNumberError as error:
             return values, str(error)
         return replace(values, valid=valid), ""
@@ -316,11 +316,9 @@ class Lowering:
         suffix: str,
         after: Sequence[int],
     ) -> TileTask:
-        number = self._count
-        self._count += 1
+        number, self._count = self._count, self._count + 1
         if leaf is None:
             return TileTask(name="HUB", after=tuple(after), program=(), buffers=(), where=str)
-        valid = values.valid
         spill = f"{SPILL}@{number}"
         ranges = [
             UbRange(name=each.name, offset_bytes=each.address, size_bytes=each.size_bytes)
@@ -334,7 +332,7 @@ class Lowering:
             assert operand.access is not None
             access = task.accesses[operand.access]
             offset = tuple(evaluate(each, values) for each in access.offset)
-            shape = _as_row(valid[operand.access] or extents_of(other), other)
+            shape = _as_row(values.valid[operand.access] or extents_of(other), other)
             if not access.tensor:
                 self._record_spill(spill, offset[0] + other.size_bytes, operand.format)
                 return TileBox(
@@ -390,22 +388,38 @@ class Lowering:
             numbers = tuple(evaluate(each, values) for each in operation.numbers)
             return replace(step, numbers=numbers) if numbers else step
 
+        def kept(index: int, operation: TileOperation) -> TileInstruction:
+            operands = (*operation.inputs, *operation.outputs)
+            if any(each.buffer is None for each in operands):
+                return lowered(operation)
+            try:
+                numbers = tuple(evaluate(each, values) for each in operation.numbers)
+                key = task.leaf, index, numbers, *map(extents_of, operands)
+            except (ValueError, SimulatorFault):  # there may be an earlier reason
+                return lowered(operation)
+            if key not in self._steps:  # inside UB all tasks with these numbers do the same
+                self._steps[key] = lowered(operation)
+            return self._steps[key]
+
         program: list[TileInstruction] = []
-        opcodes = {each.opcode for each in leaf.operations}
 
         def where(index: int) -> str:
             operation = leaf.operations[index]
             at = operation.at if operation.flag is None else _beside(leaf.operations, index)
             return f"operation {index} {program[index]}{at}"
 
-        for index, operation in enumerate(leaf.operations):
-            place = f"task {number} ({leaf.name}), operation {index} {operation.opcode}"
-            try:
-                with _faults_of(f"{place}{operation.at}"):
-                    program.append(lowered(operation))
-            except UnknownNumberError as error:
-                raise NotExecutedError(f"{place}{operation.at}: {error}") from None
-        for index, reason in taken_otherwise(program) if _UNBOUND & opcodes else ():
+        try:
+            for index, operation in enumerate(leaf.operations):
+                program.append(kept(index, operation))
+        except (ValueError, SimulatorFault) as error:
+            failed = leaf.operations[len(program)]
+            at = f"task {number} ({leaf.name}), operation {len(program)} {failed.opcode}{failed.at}"
+            if isinstance(error, UnknownNumberError):
+                raise NotExecutedError(f"{at}: {error}") from None
+            with _faults_of(at):
+                raise
+        is_unbound = any(each.opcode in _UNBOUND for each in leaf.operations)
+        for index, reason in taken_otherwise(program) if is_unbound else ():
             raise SimulatorFault(f"task {number} ({leaf.name}), {where(index)}: {reason}")
 
         return TileTask(

@@ -230,9 +230,10 @@ def uneven_writes(
 
     Earlier writes of an element may go.
     """
-    often = np.argwhere((counts > allowed) | ((counts == 0) & (allowed > 0)))
-    if not len(often):
+    is_uneven = (counts > allowed) | ((counts == 0) & (allowed > 0))
+    if not is_uneven.any():
         return ""
+    often = np.argwhere(is_uneven)
     first = tuple(often[0].tolist())
     return (
         f"{kernel}: {len(often)} elements of {output} are not written as often as at "

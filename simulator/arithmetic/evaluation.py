@@ -247,7 +247,8 @@ def evaluate(
     wanted = shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes)
     shape = wanted or (1,)  # numpy makes numbers of arrays without dimensions
     is_exact = widening.is_none and not any(map(native.may_be_open, operands))
-    is_small = executor is not None and bool(wanted) and small_programs.are_few(shape, operands)
+    most = small_programs.most_elems() if is_exact else None
+    is_small = bool(executor and wanted) and small_programs.are_few(shape, operands, most)
     if executor and is_exact:
         make = partial(native_node, executor, operation, fmt=fmt, shape=shape, threads=threads)
         if is_small:

@@ -146,6 +146,9 @@ _FUNCTIONS: Final[Mapping[ScalarOp, Any]] = {
 MAX_BLOCK_COUNT: Final = 4095
 MAX_BLOCK_LEN_BYTES: Final = 2097151
 
+_KEPT_EFFECTS: Final = 1 << 10
+"""Instructions of a core whose effects are kept: those of the bodies of loops are met again."""
+
 VectorInstruction = Cast | CastRepeat | Duplicate | And | AndRepeat | VectorScalar
 _Place = slice | Offsets
 """The bytes of an operand in UB, in the order of its elements."""
@@ -210,6 +213,7 @@ class VectorCore:
         exact: convert by the definition instead of the fast paths.
         corrections: what a measured device converts in its own way.
         first_nibble: as for `load`.
+        like: a core of the same chip and GM, perhaps with the same buffers.
 
     Raises:
         SimulatorFault: buffers overlap, are not aligned or do not fit UB.
@@ -225,9 +229,13 @@ class VectorCore:
         exact: bool = False,
         corrections: Corrections = NO_CORRECTIONS,
         first_nibble: str = NIBBLES.default,
+        like: VectorCore | None = None,
     ) -> None:
         self._number = number
-        self._space = Addresses(chip, gm, buffers)
+        space: Addresses | None = None if like is None else like._space
+        if space is None or space.buffers != buffers:
+            space = Addresses(chip, gm, buffers)
+        self._space: Addresses = space
         # Of UB only what an access may reach.
         self._ub = VectorMemory(max((each.stop for each in buffers), default=chip.ub_bytes))
         self._exact = exact
@@ -241,36 +249,14 @@ class VectorCore:
             SimulatorFault: the hardware does not permit it.
         """
         space = self._space
-        match instruction:
-            case DataCopy() | DataCopyPad():
-                return _copy_effect(instruction, space)
-            case Cast():
-                _check_cast(instruction, space.chip)
-                reads = space.span(instruction.src, instruction.count, instruction.src_format.bits)
-                writes = space.span(instruction.dst, instruction.count, instruction.dst_format.bits)
-                if _narrows_in_place(instruction):
-                    return Effect(reads=reads, writes=writes)
-            case CastRepeat() | AndRepeat():
-                if isinstance(instruction, CastRepeat):
-                    _check_cast(instruction, space.chip)
-                return repeat_effect(instruction, space)
-            case Duplicate():
-                return Effect(writes=space.span(instruction.dst, instruction.count, 16))
-            case And():
-                sources = (instruction.src0, instruction.src1)
-                reads = tuple(r for a in sources for r in space.span(a, instruction.count, 16))
-                writes = space.span(instruction.dst, instruction.count, 16)
-            case VectorScalar():
-                _check_scalar(instruction)
-                bits = instruction.format.bits
-                reads = space.span(instruction.src, instruction.count, bits)
-                writes = space.span(instruction.dst, instruction.count, bits)
-            case _:
-                return Effect()
-        for read, written in itertools.product(reads, writes):
-            if read != written:
-                refuse_overlap(read, written)
-        return Effect(reads=reads, writes=writes)
+        if isinstance(instruction, (DataCopy, DataCopyPad)):
+            return _copy_effect(instruction, space)
+        known, found = space.effects.get(id(instruction), (None, None))
+        if known is not instruction or found is None:
+            found = _vector_effect(instruction, space)
+            if len(space.effects) < _KEPT_EFFECTS:
+                space.effects[id(instruction)] = instruction, found
+        return found
 
     def writer(self, byte: int) -> int:
         """The number of the instruction that wrote a byte of UB last, as `VectorMemory.writers`."""
@@ -394,6 +380,37 @@ class VectorCore:
             return result
 
         return convert
+
+
+def _vector_effect(instruction: Instruction, space: Addresses) -> Effect:
+    match instruction:
+        case Cast():
+            _check_cast(instruction, space.chip)
+            reads = space.span(instruction.src, instruction.count, instruction.src_format.bits)
+            writes = space.span(instruction.dst, instruction.count, instruction.dst_format.bits)
+            if _narrows_in_place(instruction):
+                return Effect(reads=reads, writes=writes)
+        case CastRepeat() | AndRepeat():
+            if isinstance(instruction, CastRepeat):
+                _check_cast(instruction, space.chip)
+            return repeat_effect(instruction, space)
+        case Duplicate():
+            return Effect(writes=space.span(instruction.dst, instruction.count, 16))
+        case And():
+            sources = (instruction.src0, instruction.src1)
+            reads = tuple(r for a in sources for r in space.span(a, instruction.count, 16))
+            writes = space.span(instruction.dst, instruction.count, 16)
+        case VectorScalar():
+            _check_scalar(instruction)
+            bits = instruction.format.bits
+            reads = space.span(instruction.src, instruction.count, bits)
+            writes = space.span(instruction.dst, instruction.count, bits)
+        case _:
+            return Effect()
+    for read, written in itertools.product(reads, writes):
+        if read != written:
+            refuse_overlap(read, written)
+    return Effect(reads=reads, writes=writes)
 
 
 def _copy_effect(copy: DataCopy | DataCopyPad, space: Addresses) -> Effect:

@@ -184,6 +184,7 @@ def run(
     # isinstance() looks for each name of a protocol, which takes longer than an instruction.
     mapped = program if isinstance(program, MappedProgram) else None
     elementwise = program if isinstance(program, ElementwiseProgram) else None
+    vector_core: VectorCore | None = None
     for core in program.cores:
         ranges: Sequence[UbRange] = ()
         issued: Iterable[Instruction | UbRange] = program.instructions(core)
@@ -195,6 +196,7 @@ def run(
                 exact=exact,
                 corrections=corrections,
                 first_nibble=first_nibble,
+                like=vector_core,
             )
         except SimulatorFault as fault:
             raise SimulatorFault(f"core {core}: {fault}") from None

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from simulator.machine.isa import Pipe
 from simulator.machine.memory import Effect, Region, SimulatorFault
@@ -24,10 +23,9 @@ Clock = Mapping[Pipe, int]
 """For each pipe, up to which of its instructions everything is known to be done; never changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Access:
+class _Access(NamedTuple):
     number: int
-    index: int
+    place: int
     pipe: Pipe
     reads: tuple[Region, ...]
     writes: tuple[Region, ...]
@@ -70,8 +68,9 @@ class Hazards:
             SimulatorFault: it races with one that is not known to be done.
         """
         self._issued[pipe] += 1
-        early = _Access(self._issued[pipe], index, pipe, effect.reads, effect.writes)
-        whole = replace(early, writes=(*effect.writes, *effect.late_writes))
+        early = whole = _Access(self._issued[pipe], index, pipe, effect.reads, effect.writes)
+        if effect.late_writes:
+            whole = early._replace(writes=(*effect.writes, *effect.late_writes))
         known = self._known[pipe]
         for other_pipe in _PIPES:
             if other_pipe is pipe is Pipe.S:  # one access after another
@@ -107,7 +106,10 @@ class Hazards:
     def learn(self, pipe: Pipe, clock: Clock) -> None:
         """Give a waiting pipe the knowledge of a flag."""
         known = self._known[pipe]
-        self._known[pipe] = {other: max(known[other], clock[other]) for other in _PIPES}
+        self._known[pipe] = {
+            other: number if number > known[other] else known[other]
+            for other, number in clock.items()
+        }
 
     def barrier(self, pipe: Pipe) -> None:
         """All earlier instructions of a pipe (or of all of them) are done."""
@@ -134,7 +136,7 @@ class Hazards:
                 for other_region in other_regions:
                     if my_region.touches(other_region):
                         raise SimulatorFault(
-                            f"{verb} {my_region} while {self._name(other.index)} {doing} "
+                            f"{verb} {my_region} while {self._name(other.place)} {doing} "
                             f"{other_region}: no flag or barrier puts "
                             f"{other.pipe.name} before {mine.pipe.name}",
                             my_region.shared(other_region),

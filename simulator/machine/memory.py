@@ -191,7 +191,10 @@ class GlobalMemory:
 
     def unwritten(self, tensor: str) -> tuple[range, ...]:
         """The bytes that no core wrote, as stretches from the first on."""
-        missing = self._record(self._writers, tensor) == 0
+        record = self._record(self._writers, tensor)
+        if record.all():
+            return ()
+        missing = record == 0
         edges = np.flatnonzero(np.diff(missing, prepend=False, append=False))
         return tuple(range(start, stop) for start, stop in edges.reshape(-1, 2).tolist())
 
@@ -328,6 +331,9 @@ class Effect:
 class Addresses:
     """The memory that a core can address: its UB, by buffers if there are any, and GM.
 
+    Attributes:
+        effects: of instructions inside UB that were checked, by their `id`.
+
     Raises:
         SimulatorFault: buffers overlap, are not aligned or do not fit UB.
     """
@@ -336,6 +342,7 @@ class Addresses:
         self.chip = chip
         self.gm = gm
         self.buffers = buffers
+        self.effects: dict[int, tuple[object, Effect]] = {}
         _check_buffers(buffers, chip)
 
     def ub_region(self, address: UbAddress, width: int, count: int = 1, pitch: int = 0) -> Region:

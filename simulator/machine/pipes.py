@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Protocol, get_args
+from typing import Any, Final, Literal, NamedTuple, Protocol, get_args
 
 from simulator.machine.core import Registers, left_behind, next_registers
 from simulator.machine.hazards import Clock, Hazards
@@ -78,15 +77,21 @@ class Fault(Exception):
         self.at = at
 
 
-@dataclass(frozen=True, slots=True)
-class _Issued:
-    """An instruction, and the state of the core as the scalar pipe issued it."""
+class _Issued(NamedTuple):
+    """An instruction, and the state of the core as the scalar pipe issued it.
 
-    index: int
+    Attributes:
+        place: its index among the instructions.
+        flag: the one that it sets or waits for, if it does.
+    """
+
+    place: int
     instruction: OnPipe
-    registers: Registers = field(default_factory=Registers)
-    lives: Lives = field(default_factory=dict)
-    clock: Clock = field(default_factory=dict)
+    pipe: Pipe
+    flag: Flag | None
+    registers: Registers
+    lives: Lives
+    clock: Clock
 
 
 class Scheduler:
@@ -138,13 +143,13 @@ class Scheduler:
         Raises:
             Fault: an instruction faults, waits for ever, or leaves a flag behind.
         """
-        index = 0
+        index, hazards = 0, self._hazards
         for each in program:
             if isinstance(each, UbRange):
                 self._lives = {**self._lives, each: index}
                 continue
-            hazards = self._hazards
-            self._issue(_Issued(index, each, self._registers, self._lives, hazards.issue_clock))
+            flag, clock = _flag(each), hazards.issue_clock
+            self._issue(_Issued(index, each, each.pipe, flag, self._registers, self._lives, clock))
             index += 1
             while self._waiting > _WINDOW and self._step():
                 pass
@@ -163,36 +168,37 @@ class Scheduler:
 
     def _issue(self, issued: _Issued) -> None:
         instruction = issued.instruction
-        if isinstance(instruction, (SetFlag, WaitFlag)):
-            self._note_flag(issued.index, instruction)
-        if isinstance(instruction, (SetCtrl, RestoreCtrl, SetDeqScale)):
+        if issued.flag is not None:
+            self._note_flag(issued.place, instruction, issued.flag)
+        elif isinstance(instruction, (SetCtrl, RestoreCtrl, SetDeqScale)):
             try:
                 self._registers = next_registers(self._registers, instruction, self._isa)
             except SimulatorFault as fault:
-                raise Fault(issued.index, str(fault)) from None
+                raise Fault(issued.place, str(fault)) from None
             self._set_by[instruction.bit if isinstance(instruction, SetCtrl) else None] = (
-                issued.index
+                issued.place
             )
+            return
         elif isinstance(instruction, PipeBarrier) and instruction.of is Pipe.ALL:
             while self._step():
                 pass
             self._check_drained()
             self._hazards.barrier(Pipe.ALL)
-        elif instruction.pipe is Pipe.S:
+            return
+        if issued.pipe is Pipe.S:
             while not self._is_runnable(issued) and self._step():
                 pass
             if not self._is_runnable(issued):
-                raise Fault(issued.index, self._why_stuck(issued))
+                raise Fault(issued.place, self._why_stuck(issued))
             self._execute(issued)
         else:
-            self._queues[instruction.pipe].append(issued)
+            self._queues[issued.pipe].append(issued)
             self._waiting += 1
 
-    def _note_flag(self, index: int, instruction: SetFlag | WaitFlag) -> None:
+    def _note_flag(self, index: int, instruction: OnPipe, flag: Flag) -> None:
         """Note the waits that lie between two sets of a flag in the program."""
-        if not 0 <= instruction.event_id < EVENT_IDS:
+        if not 0 <= flag[1] < EVENT_IDS:
             raise Fault(index, f"event id must be 0 to {EVENT_IDS - 1}")
-        flag = _flag(instruction)
         if isinstance(instruction, WaitFlag):
             self._waits_issued[flag] = index
         elif flag in self._waits_issued:
@@ -200,48 +206,43 @@ class Scheduler:
 
     def _step(self) -> bool:
         """Execute one instruction of the pipe that goes first; False if every pipe is stuck."""
-        for pipe in self._order:
-            queue = self._queues[pipe]
-            if queue and self._is_runnable(queue[0]):
+        for queue in self._queues.values():
+            if queue and (queue[0].flag is None or self._is_runnable(queue[0])):
                 self._waiting -= 1
                 self._execute(queue.popleft())
                 return True
         return False
 
     def _is_runnable(self, issued: _Issued) -> bool:
-        match issued.instruction:
-            case WaitFlag() as wait:
-                return _flag(wait) in self._flags
-            case SetFlag() as again if issued.index in self._waits_between:
-                return _flag(again) not in self._flags
-        return True
+        if issued.flag is None:
+            return True
+        if isinstance(issued.instruction, WaitFlag):
+            return issued.flag in self._flags
+        return issued.place not in self._waits_between or issued.flag not in self._flags
 
     def _execute(self, issued: _Issued) -> None:
-        instruction = issued.instruction
-        self._hazards.begin(instruction.pipe, issued.clock)
+        index, instruction, pipe, flag, registers, lives, clock = issued
+        hazards = self._hazards
+        hazards.begin(pipe, clock)
         try:
-            match instruction:
-                case SetFlag():
-                    self._set_flag(issued, instruction)
-                case WaitFlag():
-                    clock, _ = self._flags.pop(_flag(instruction))
-                    self._hazards.learn(instruction.pipe, clock)
-                    number = self._hazards.step(instruction.pipe)
-                    self._waits[_flag(instruction)] = number, issued.index
-                case PipeBarrier():
-                    self._hazards.barrier(instruction.of)
-                case _:
-                    effect = self._core.effect(instruction)
-                    self._hazards.access(issued.index, instruction.pipe, effect)
-                    self._core.apply(
-                        issued.index, instruction, effect, issued.registers, issued.lives
-                    )
+            if flag is None:
+                if isinstance(instruction, PipeBarrier):
+                    hazards.barrier(instruction.of)
+                    return
+                effect = self._core.effect(instruction)
+                hazards.access(index, pipe, effect)
+                self._core.apply(index, instruction, effect, registers, lives)
+            elif isinstance(instruction, SetFlag):
+                self._set_flag(issued, instruction, flag)
+            else:
+                set_clock, _ = self._flags.pop(flag)
+                hazards.learn(pipe, set_clock)
+                self._waits[flag] = hazards.step(pipe), index
         except SimulatorFault as fault:
-            raise Fault(issued.index, str(fault), fault.at or _operand(instruction)) from None
+            raise Fault(index, str(fault), fault.at or _operand(instruction)) from None
 
-    def _set_flag(self, issued: _Issued, instruction: SetFlag) -> None:
-        flag = _flag(instruction)
-        is_behind_wait = self._waits_between.pop(issued.index, None) is not None
+    def _set_flag(self, issued: _Issued, instruction: SetFlag, flag: Flag) -> None:
+        is_behind_wait = self._waits_between.pop(issued.place, None) is not None
         if flag in self._flags:
             raise SimulatorFault(
                 f"is already set, by {self._name(self._flags[flag][1])}, and nobody waited for it"
@@ -251,18 +252,18 @@ class Scheduler:
             waiter = instruction.event.waiter
             # The scalar pipe issues in program order: what comes behind its wait is set after it.
             if not (
-                issued.index > index
+                issued.place > index
                 if waiter is Pipe.S
-                else self._hazards.knows(instruction.pipe, waiter, number)
+                else self._hazards.knows(issued.pipe, waiter, number)
             ):
                 text = (
                     f"may come before {self._name(index)} has waited for the last set: no flag or "
-                    f"barrier tells {instruction.pipe.name} that it has"
+                    f"barrier tells {issued.pipe.name} that it has"
                 )
                 if self._doubt is None or not is_behind_wait:
                     raise SimulatorFault(text)
-                self._doubt(Fault(issued.index, text))
-        self._flags[flag] = (self._hazards.snapshot(instruction.pipe), issued.index)
+                self._doubt(Fault(issued.place, text))
+        self._flags[flag] = (self._hazards.snapshot(issued.pipe), issued.place)
 
     def _check_finished(self) -> None:
         self._check_drained()
@@ -272,7 +273,7 @@ class Scheduler:
     def _check_drained(self) -> None:
         for queue in self._queues.values():
             if queue:
-                raise Fault(queue[0].index, self._why_stuck(queue[0]))
+                raise Fault(queue[0].place, self._why_stuck(queue[0]))
 
     def _why_stuck(self, issued: _Issued) -> str:
         """The text on a wait: for a flag that nothing sets, or in a circle of waits.
@@ -280,16 +281,14 @@ class Scheduler:
         A set that a wait is to come before is stuck where that wait is behind it in a circle.
         """
         if isinstance(issued.instruction, SetFlag):
-            wait = self._waits_between[issued.index]
+            wait = self._waits_between[issued.place]
             return f"comes before {self._name(wait)} has waited for the last set: a dead-lock"
-        assert isinstance(issued.instruction, WaitFlag)
-        wanted = _flag(issued.instruction)
         for pipe, queue in self._queues.items():
             for other in queue:
-                if isinstance(other.instruction, SetFlag) and _flag(other.instruction) == wanted:
+                if isinstance(other.instruction, SetFlag) and other.flag == issued.flag:
                     return (
                         f"waits for ever: {pipe.name}, which sets this flag in "
-                        f"{self._name(other.index)}, is stuck in {self._name(queue[0].index)}: "
+                        f"{self._name(other.place)}, is stuck in {self._name(queue[0].place)}: "
                         "a dead-lock"
                     )
         return "waits for ever: no instruction sets this flag"
@@ -304,5 +303,8 @@ def _operand(instruction: OnPipe) -> tuple[str, int] | None:
     return None
 
 
-def _flag(instruction: SetFlag | WaitFlag) -> Flag:
-    return instruction.event, instruction.event_id
+def _flag(instruction: OnPipe) -> Flag | None:
+    """The flag that an instruction sets or waits for; None of another."""
+    if isinstance(instruction, (SetFlag, WaitFlag)):
+        return instruction.event, instruction.event_id
+    return None

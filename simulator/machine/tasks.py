@@ -72,7 +72,6 @@ class TaskMemory(GlobalMemory):
         for name, memory in tensors.items():
             if memory.flags.writeable:
                 self._last[name] = np.zeros(memory.size, np.int32)
-                self._seen[name] = np.zeros(memory.size, np.int32)
                 self._counts[name] = np.zeros(memory.size, np.uint16)
 
     def begin(self, after: Iterable[int]) -> int:
@@ -99,6 +98,8 @@ class TaskMemory(GlobalMemory):
                 at = region.first(last == 0)
                 raise SimulatorFault(f"reads byte {at[1]} of {region.space}, never written", at)
             self._check(region, last, core, "reads", "wrote", lambda number: (number - 1,))
+            if tensor not in self._seen:  # of most outputs no task reads any byte
+                self._seen[tensor] = np.zeros(memory.size, np.int32)
             seen = region.view(self._seen[tensor])
             for number in _distinct(seen):
                 seen[seen == number] = self._set_of(self._reader_sets[number] | {core})
@@ -110,13 +111,15 @@ class TaskMemory(GlobalMemory):
             raise SimulatorFault(
                 f"writes {region}, but gm.{tensor} is read-only", (region.space, region.start)
             )
-        last, seen = region.view(self._last[tensor]), region.view(self._seen[tensor])
+        last, readers = region.view(self._last[tensor]), self._seen.get(tensor)
         self._check(region, last, core, "writes", "wrote", lambda number: (number - 1,))
-        self._check(region, seen, core, "writes", "read", lambda number: self._reader_sets[number])
+        if readers is not None:
+            seen, sets = region.view(readers), self._reader_sets
+            self._check(region, seen, core, "writes", "read", lambda number: sets[number])
+            seen[...] = 0
         last[...] = core + 1
-        seen[...] = 0
-        counts = region.view(self._counts[tensor])
-        counts[...] = counts.view(np.uint16) + np.uint16(1)
+        counts = region.view(self._counts[tensor]).view(np.uint16)
+        counts += np.uint16(1)
         region.view(self.tensors[tensor])[...] = values
 
     def _check(
@@ -167,6 +170,8 @@ def run_tasks(
         SimulatorFault: naming task, operation, source line and what is wrong with it.
         ValueError: an unknown completion of copies.
     """
+    from simulator.arithmetic.native.operation_nodes import at_once  # loaded when first used
+
     check_completion(copy_completion)
     for task in tasks:
         number = memory.begin(task.after)
@@ -182,7 +187,8 @@ def run_tasks(
             scheduler = Scheduler(
                 core, copy_completion, task.where, noted, isa=chip.isa, scalar_accesses=True
             )
-            scheduler.run(task.issued())
+            with at_once():
+                scheduler.run(task.issued())
         except Fault as fault:
             text = f"task {number} ({task.name}), {task.where(fault.index)}: {fault}"
             raise SimulatorFault(text, fault.at) from None

@@ -7,6 +7,7 @@ was allocated, and no output may lie over an input but where the opcode allows i
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator, Sequence
@@ -70,6 +71,9 @@ class TileCore:
         Raises:
             SimulatorFault: the hardware does not permit it.
         """
+        return step.effect(self._chip, functools.partial(self._effect, step))
+
+    def _effect(self, step: TileStep) -> Effect:
         row = step.opcode
         more = len(step.outputs) - row.results
         if len(step.inputs) != row.inputs or more < 0 or (more and not row.has_scratch):

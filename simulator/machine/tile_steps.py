@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -27,13 +27,13 @@ from simulator.arithmetic.indexed.by_place import (
 from simulator.arithmetic.indexed.gather_scatter import gather, is_factor, scatter
 from simulator.arithmetic.indexed.running_sums import prefix_scan
 from simulator.machine.isa import Pipe
-from simulator.machine.memory import Bytes, Region, SimulatorFault, UbRange
+from simulator.machine.memory import UB, Bytes, Effect, Region, SimulatorFault, UbRange
 from simulator.machine.tile_functions import evaluated
 from simulator.machine.tile_opcodes import TileOpcode, TileWork
 from simulator.numbers import float_environment
 from simulator.numbers.convert import Conversion
 from simulator.numbers.formats import FP32, FloatFormat, Format, assert_never
-from tiling.chips import A2_A3
+from tiling.chips import A2_A3, Chip
 
 _Values = npt.NDArray[Any]
 GROUP_ELEMS: Final = 32
@@ -172,10 +172,27 @@ class TileStep:
     axis: int = -1
     axes: tuple[int, ...] = ()
     conversions: tuple[Conversion, ...] = ()
+    _checked: tuple[Chip, Effect] | None = field(
+        init=False, repr=False, compare=False, default=None
+    )
 
     @property
     def pipe(self) -> Pipe:
         return self.opcode.pipe
+
+    def effect(self, chip: Chip, check: Callable[[], Effect]) -> Effect:
+        """The bytes that it touches; of a step inside UB they are the same for every task.
+
+        Args:
+            chip: for its sizes and limits.
+            check: checks the step and finds them, or raises.
+        """
+        if self._checked is not None and self._checked[0] is chip:
+            return self._checked[1]
+        found = check()
+        if all(tile.space == UB for tile in (*self.inputs, *self.outputs)):
+            object.__setattr__(self, "_checked", (chip, found))
+        return found
 
     def __str__(self) -> str:
         outputs = ", ".join(map(str, self.outputs))

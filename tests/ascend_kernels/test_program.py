@@ -6,6 +6,7 @@ import itertools
 import math
 import tracemalloc
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -52,6 +53,48 @@ def vector_work(program: TileProgram) -> list[Instruction]:
     """Returns the instructions of core 0 that neither move data nor wait for it."""
     elsewhere = (DataCopyPad, SetFlag, WaitFlag, PipeBarrier)
     return [i for i in program.instructions(0) if not isinstance(i, elsewhere)]
+
+
+@pytest.mark.parametrize(
+    ("shape", "tile_shape", "pair"),
+    [
+        ((100, 200), (16, 64), (f.FP32, f.FP16)),
+        ((2, 3, 5, 70), (2, 2, 4, 32), (f.FP32, f.INT16)),
+        ((40, 1030), (40, 1030), (f.FP16, f.UINT8)),
+        ((12, 66), (5, 64), (f.FP16, f.INT4)),
+    ],
+)
+def test_alike_parts_are_written_once(
+    shape: Shape,
+    tile_shape: Shape,
+    pair: tuple[Format, Format],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They are those of a program that writes each part anew, though tails come in between."""
+    program = program_of(shape, tile_shape, *pair)
+    written: Counter[object] = Counter()
+    body = TileProgram._body
+
+    def counted(self: TileProgram, *key: Any) -> Any:
+        written[key] += 1
+        return body(self, *key)
+
+    monkeypatch.setattr(TileProgram, "_body", counted)
+    for core in program.cores:
+        for number, part in enumerate(program.parts(core)):
+            slot, reused = number % 2, number >= 2
+            anew = program_of(shape, tile_shape, *pair)
+            written.clear()
+            expected = list(anew.part_instructions(part, slot, reused))
+            assert sum(written.values()) == 1
+            assert list(program.part_instructions(part, slot, reused)) == expected
+    written.clear()
+    again = program_of(shape, tile_shape, *pair)
+    for core in program.cores:
+        assert list(again.instructions(core)) == list(program.instructions(core))
+    assert set(written.values()) == {1}
+    assert len(written) < 2 * len(program.plan.grid) or len(program.plan.grid) < 3
+    assert (again, hash(again), repr(again)) == (program, hash(program), repr(program))
 
 
 def test_set_up_comes_first_and_once_a_core() -> None:

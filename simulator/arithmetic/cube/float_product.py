@@ -28,6 +28,7 @@ from simulator.arithmetic.trust import (
     cause_along,
     meeting,
 )
+from simulator.numbers import result_memory
 from simulator.numbers.formats import BF16, FP16, FP32, FP64, FloatFormat
 
 Doubles = npt.NDArray[np.float64]
@@ -181,24 +182,31 @@ def _in_float64(values: Array, fmt: FloatFormat, rounds: bool) -> Doubles:
     return (_hf32(single) if rounds else single).astype(np.float64)
 
 
-_PIECE_ELEMS: Final = 1 << 15
+_PIECE_ELEMS: Final = 1 << 16
 
 
 def _wide_bf16(values: Array) -> Doubles:
     """The numbers of BF16, which are the upper halves of FP32's, piece by piece in the cache."""
-    found = np.empty(values.shape, np.float64)
-    codes, flat = values.reshape(-1).view(np.uint16), found.reshape(-1)
-    for start in range(0, flat.size, _PIECE_ELEMS):
-        piece = codes[start : start + _PIECE_ELEMS].astype(np.uint32)
-        piece <<= np.uint32(16)
-        flat[start : start + _PIECE_ELEMS] = piece.view(np.float32)
-    return found
+    codes = values.reshape(-1).view(np.uint16)
+    found = result_memory.empty(codes.size, FP64.dtype)
+    room = np.empty(min(codes.size, _PIECE_ELEMS), np.uint32)
+    for start in range(0, codes.size, _PIECE_ELEMS):
+        piece = codes[start : start + _PIECE_ELEMS]
+        wide = room[: piece.size]
+        wide[...] = piece
+        wide <<= np.uint32(16)
+        found[start : start + _PIECE_ELEMS] = wide.view(np.float32)
+    return found.reshape(values.shape)
 
 
 def _are_codes_finite(values: Array, fmt: FloatFormat) -> bool:
-    """True if no number of a format of 16 bits is infinite or NaN."""
-    magnitudes = values.view(np.uint16) & np.uint16(fmt.sign_code - 1)
-    return fmt.inf_code is not None and int(magnitudes.max(initial=0)) < fmt.inf_code
+    """True if no number of a format of 16 bits is infinite or NaN.
+
+    As integers without a sign the negative numbers are the greatest, with one the positive ones.
+    """
+    assert fmt.inf_code is not None
+    most = values.view(np.uint16).max(initial=0), values.view(np.int16).max(initial=0)
+    return int(most[0]) < fmt.sign_code + fmt.inf_code and int(most[1]) < fmt.inf_code
 
 
 def _are_finite(values: Doubles) -> bool:

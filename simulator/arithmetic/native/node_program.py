@@ -14,6 +14,7 @@ import operator
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Final, TypeVar
 
 import numpy as np
@@ -272,6 +273,12 @@ class Deferred(Enclosure):
     @property
     def dtype(self) -> np.dtype[np.generic]:
         return self.node.dtype
+
+
+WAITING: Final[ContextVar[list[weakref.ref[Deferred]] | None]] = ContextVar(
+    "waiting_operations", default=None
+)
+"""The results that wait in a context; None where operations run at once."""
 
 
 class Program:

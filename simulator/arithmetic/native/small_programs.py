@@ -16,7 +16,7 @@ from simulator.arithmetic.interval import Enclosure, Interval
 from simulator.arithmetic.native.deferred_intervals import Part
 from simulator.arithmetic.native.executor_library import Executor
 from simulator.arithmetic.native.interval_nodes import Added, Builder
-from simulator.arithmetic.native.node_program import IS_OPEN, NEEDS_CARE, Node
+from simulator.arithmetic.native.node_program import IS_OPEN, NEEDS_CARE, WAITING, Node
 from simulator.arithmetic.operation import Array, Operation
 from simulator.arithmetic.reduction_order import Tiles
 from simulator.numbers.formats import FP32, Format
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 FEW_ELEMS: Final = 1 << 12
 """Of each operand and of the result."""
+_MORE_AT_ONCE: Final = 16
+"""So many times as many are few for values alone, where operations do not wait for others."""
 _MOST_KEPT: Final = 1 << 10
 Programs = dict[tuple[int | tuple[int, ...], ...], "KeptProgram"]
 """The programs of an operation on exact operands, by their shapes after whether it squares and the
@@ -91,7 +93,7 @@ def result_at(operands: Sequence[Enclosure], cause: int, programs: Programs) -> 
         if not isinstance(array, np.ndarray):  # a number of numpy's, which has no address
             return None
         flags = array.flags
-        if array.size > FEW_ELEMS or not (
+        if (array.size > FEW_ELEMS and array.size > most_elems()) or not (
             flags.carray or (flags.c_contiguous and flags.aligned)  # the first one asks for both
         ):
             return None
@@ -126,18 +128,24 @@ def _spread(causes: Array, shape: tuple[int, ...]) -> Array:
     return spread
 
 
-def are_few(shape: tuple[int, ...], operands: Sequence[Enclosure]) -> bool:
+def most_elems() -> int:
+    """So many elements are few for values alone."""
+    return FEW_ELEMS if WAITING.get() is not None else FEW_ELEMS * _MORE_AT_ONCE
+
+
+def are_few(shape: tuple[int, ...], operands: Sequence[Enclosure], most: int | None = None) -> bool:
     """True if a result and operands that are there have few elements, side by side."""
-    if math.prod(shape) > FEW_ELEMS:
+    most = FEW_ELEMS if most is None else most
+    if math.prod(shape) > most:
         return False
-    return not any(x.is_pending or not _lie_together(x.values) for x in operands)
+    return not any(x.is_pending or not _lie_together(x.values, most) for x in operands)
 
 
-def _lie_together(array: Array) -> bool:
+def _lie_together(array: Array, most: int) -> bool:
     flags = array.flags
     return (
         isinstance(array, np.ndarray)
-        and 0 < array.size <= FEW_ELEMS
+        and 0 < array.size <= most
         and flags.c_contiguous
         and flags.aligned
         and array.dtype.isnative
@@ -216,7 +224,7 @@ def interval_of(
         if not any(causes.strides):
             causes = causes.reshape(-1)[:1].copy()
         ends = (low, high, causes)
-        if x.values.shape != shape or not all(map(_lie_together, ends)):
+        if x.values.shape != shape or not all(_lie_together(each, FEW_ELEMS) for each in ends):
             return None
         given.extend(ends)
         layout.append((shape, causes.shape))

@@ -23,6 +23,7 @@ from simulator.arithmetic import (
 from simulator.arithmetic.cube import float_product, matmul, matrix_product
 from simulator.arithmetic.cube.float_product import NO_BITS, last_bits
 from simulator.arithmetic.trust import EXACT, Trust
+from simulator.numbers import float_environment
 from simulator.numbers.formats import BF16, FP16, FP32, INT8, INT16, INT32, FloatFormat, Format
 
 FLOATS = (FP32, FP16, BF16)
@@ -384,6 +385,28 @@ def test_what_is_refused() -> None:
         matmul(x, x, INT16)
     with pytest.raises(ValueError, match="dtype float32, not int8"):
         matmul(x, x, INT8)
+
+
+@pytest.mark.parametrize("fmt", [BF16, FP16], ids=str)
+def test_every_code_of_16_bits_widens_and_tells_what_is_not_finite(fmt: FloatFormat) -> None:
+    codes = np.arange(1 << 16, dtype=np.uint16)
+    with float_environment.quiet():  # NaN that signal
+        expected = codes.view(fmt.dtype).astype(np.float64)
+        found = float_product._in_float64(codes.view(fmt.dtype).reshape(2, -1), fmt, False)
+    found = found.reshape(-1)
+    is_number = ~np.isnan(expected)
+    same = found.view(np.uint64) == expected.view(np.uint64)
+    assert np.array_equal(np.isnan(found), ~is_number)
+    assert same[is_number].all()
+    finite = [float_product._are_codes_finite(x, fmt) for x in codes.view(fmt.dtype).reshape(-1, 1)]
+    assert np.array_equal(finite, np.isfinite(expected))
+    assert float_product._are_codes_finite(codes[:0].view(fmt.dtype), fmt)
+
+
+def test_pieces_of_a_wide_matrix_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    codes = np.arange(0x3F80, 0x3F80 + 35, dtype=np.uint16).view(BF16.dtype).reshape(5, 7)
+    monkeypatch.setattr(float_product, "_PIECE_ELEMS", 8)
+    assert np.array_equal(float_product._wide_bf16(codes), codes.astype(np.float64))
 
 
 # --- Nothing that is not asked for ---------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,14 @@ from benchmarks import machine_mutants, mutant_sorting
 from benchmarks.mutant_programs import CastProgram
 from simulator.machine import core, hazards, memory
 from simulator.machine.execute import execute, run
-from simulator.machine.isa import AndRepeat, Instruction, SetCtrl, SetDeqScale
+from simulator.machine.isa import (
+    AndRepeat,
+    Cast,
+    Instruction,
+    SetCtrl,
+    SetDeqScale,
+    UbAddress,
+)
 from simulator.machine.memory import Addresses
 from simulator.numbers import formats as f
 from tiling.chips import A2_A3
@@ -148,3 +156,26 @@ def test_keeping_the_low_byte_is_repeated_by_the_cast_that_follows() -> None:
     gm = {"x": codes.view(np.uint8), "y": np.zeros(65536, np.uint8)}
     run(with_body(program, 0, without), gm)
     np.testing.assert_array_equal(gm["y"], execute(program, codes.view(np.float16)))
+
+
+def test_cores_check_an_instruction_that_they_share_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is spoiled is refused on every core, though the others' are known by then."""
+    bits = ElementBits(src=32, dst=16)
+    program = lower(plan((96, 64), (2, 64), bits, chip_of(20)), resolve(A2_A3, f.FP32, f.FP16))
+    checked: list[Instruction] = []
+    check = core._vector_effect
+
+    def counted(instruction: Instruction, space: Addresses) -> Any:
+        checked.append(instruction)
+        return check(instruction, space)
+
+    monkeypatch.setattr(core, "_vector_effect", counted)
+    gm = {"x": np.zeros(96 * 64 * 4, np.uint8), "y": np.zeros(96 * 64 * 2, np.uint8)}
+    run(program, gm)
+    assert 0 < len(checked) <= 3  # in either slot, and in the first again
+    body = list(program.issued(19))
+    place, cast = next((k, each) for k, each in enumerate(body) if isinstance(each, Cast))
+    body[place] = replace(cast, dst=UbAddress(offset_bytes=33))
+    text = fault_of(with_body(program, 19, tuple(body)), gm)
+    assert text.startswith("core 19, ")
+    assert "ub+33 is not aligned to 32 B" in text

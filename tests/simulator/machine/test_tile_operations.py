@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -11,8 +12,9 @@ import pytest
 from simulator.arithmetic import OPERATIONS
 from simulator.arithmetic.special_steps import OF_ONE, OF_TWO
 from simulator.machine.isa import HardEvent, Pipe, PipeBarrier, SetFlag, WaitFlag
-from simulator.machine.memory import SimulatorFault, UbRange
+from simulator.machine.memory import Effect, SimulatorFault, UbRange
 from simulator.machine.tasks import TaskMemory, TileInstruction, TileTask, run_tasks
+from simulator.machine.tile_core import TileCore
 from simulator.machine.tile_functions import CHAINS
 from simulator.machine.tile_opcodes import TILE_OPCODES, TileWork
 from simulator.machine.tile_steps import TileBox, TileStep
@@ -103,6 +105,32 @@ def test_a_program_gives_its_values() -> None:
     expected = np.arange(ROWS * COLUMNS, dtype=np.float32).reshape(ROWS, COLUMNS) * np.float32(1.5)
 
     np.testing.assert_array_equal(run(task())[:ROWS], expected)
+
+
+def test_a_step_inside_ub_is_checked_once_and_accesses_to_gm_each_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    checked: Counter[str] = Counter()
+    check = TileCore._effect
+
+    def counted(self: TileCore, each: TileStep) -> Effect:
+        checked[each.opcode.name] += 1
+        return check(self, each)
+
+    monkeypatch.setattr(TileCore, "_effect", counted)
+    inside = {each: replace(each) for each in (HALVED, SUM)}
+    program = [inside.get(each, each) if each in inside else each for each in PROGRAM]
+    second = [replace(x, inputs=(gm("x", ROWS),)) if x is COPY else x for x in program]
+    second = [replace(x, outputs=(gm("y", ROWS),)) if x is STORE else x for x in second]
+    expected = np.arange(2 * ROWS * COLUMNS, dtype=np.float32).reshape(2 * ROWS, COLUMNS)
+    np.testing.assert_array_equal(run(task(program), task(second)), expected * np.float32(1.5))
+    assert checked == {"COPY_IN": 2, "MULS": 1, "ADD": 1, "COPY_OUT": 2}
+    one, other = TaskMemory({}), replace(DEFAULT_CHIP, ub_bytes=512)
+    TileCore(0, DEFAULT_CHIP, one).effect(inside[SUM])
+    for _ in range(2):  # what a guard refuses is never kept
+        with pytest.raises(SimulatorFault, match="does not fit the 512 B of UB"):
+            TileCore(0, other, one).effect(inside[SUM])
+    assert checked["ADD"] == 3
 
 
 GUARDS: dict[str, tuple[Callable[[], Sequence[TileInstruction]], str]] = {

@@ -16,7 +16,7 @@ from simulator.arithmetic.interval import Interval
 from simulator.arithmetic.native import executor_library, small_programs
 from simulator.arithmetic.native.kept_program import KeptProgram
 from simulator.arithmetic.native.node_program import Node
-from simulator.arithmetic.native.operation_nodes import deferring, has_function
+from simulator.arithmetic.native.operation_nodes import at_once, deferring, has_function
 from simulator.arithmetic.reduction import reduce_tiles
 from simulator.arithmetic.trust import NAMING_CHOICES
 from simulator.numbers.formats import FP32, FloatFormat
@@ -172,6 +172,38 @@ def test_they_never_wait() -> None:
         found = evaluate(OPERATIONS["neg"], [Enclosure(values=x)], FP32, trust=EXACT)
         x.fill(0)
     same_codes(found.values, expected, "neg")
+
+
+def test_more_elements_are_few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a tile's size: by a kept program where nothing waits, with the bits of one that waits."""
+    at("baseline")
+    runs: list[int] = []
+    run = KeptProgram.run
+
+    def counted(self: KeptProgram, given: Any) -> Any:
+        runs.append(given[0].size)
+        return run(self, given)
+
+    monkeypatch.setattr(KeptProgram, "run", counted)
+    elems = small_programs.FEW_ELEMS
+    x = Enclosure(values=np.linspace(-4, 4, 2 * elems, dtype=np.float32).reshape(32, -1))
+
+    def results() -> list[Array]:
+        powers = evaluate(OPERATIONS["exp"], [x], FP32, trust=EXACT)
+        total = reduce(OPERATIONS["sum"], powers, FP32, axis=-1, trust=EXACT)
+        return [each.values for each in (powers, total)]
+
+    with deferring():
+        later = results()
+        assert runs == []
+        with at_once():
+            sooner = results()
+    assert runs == [2 * elems, 2 * elems]
+    for one, other in zip(sooner, later, strict=True):
+        same_codes(one, other, "exp and sum")
+    most = Enclosure(values=np.zeros(elems * small_programs._MORE_AT_ONCE + 1, np.float32))
+    evaluate(OPERATIONS["exp"], [most], FP32, trust=EXACT)
+    assert len(runs) == 2
 
 
 def test_threads_share_a_program() -> None:
