@@ -6,15 +6,17 @@ terms of one sum.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from simulator.arithmetic.computed import as_fp32, unify_nan
-from simulator.arithmetic.interval import Cells, Enclosure, Index, enclosed
+from simulator.arithmetic.cube.product_blocks import ProductBlocks
+from simulator.arithmetic.interval import Enclosure, Index, enclosed
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.reduction_order import NO_BITS, Exponents, last_bit
 from simulator.arithmetic.total_order import Bools, same_code
@@ -30,10 +32,28 @@ from simulator.arithmetic.trust import (
 )
 from simulator.numbers.formats import BF16, FP16, FP32, FP64, FloatFormat
 
+if TYPE_CHECKING:  # the native executor is loaded when it is first used
+    from simulator.arithmetic.native.executor_library import Executor
+
 Doubles = npt.NDArray[np.float64]
 
 BLOCK_ELEMS: Final = 1 << 21
 """The most elements of an operand that are held in another format at a time."""
+_CACHED_ELEMS: Final = 1 << 17
+"""So many elements of an array are in the cache when they are read next."""
+_CACHED_ROWS: Final = 256
+"""Fewer rows are not multiplied by themselves: to prepare the other matrix anew takes too long."""
+
+
+def _row_blocks(rows: int, terms: int, columns: int) -> Iterator[slice]:
+    """Cut rows into blocks whose sums stay in the cache, where all columns are one span."""
+    if terms * columns > BLOCK_ELEMS:
+        yield from spans(rows, terms)
+        return
+    step = max(_CACHED_ROWS, _CACHED_ELEMS // max(1, terms, columns))
+    edges = [*range(0, max(1, rows // step) * step, step), rows] if rows else []
+    for start, stop in zip(edges, edges[1:], strict=False):  # the last one takes the rest
+        yield slice(start, stop)
 
 
 def spans(lines: int, terms: int) -> Iterator[slice]:
@@ -80,7 +100,33 @@ class MatrixOperand:
         return np.abs(self.values) if self.own_reach is None else self.own_reach
 
 
-def operand_of(x: Enclosure, fmt: FloatFormat, axis: int, trust: Trust) -> MatrixOperand:
+class Scratch:
+    """Memory of the sums of one block after the other, for first touch costs as much as a sum."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, Doubles] = {}
+
+    def room(self, name: str, shape: tuple[int, ...]) -> Doubles:
+        """An array of any content, in the memory of the last one of that name."""
+        elems = math.prod(shape)
+        held = self._held.get(name)
+        if held is None or held.size < elems:
+            held = self._held[name] = np.empty(elems)
+        return held[:elems].reshape(shape)
+
+    def product(self, name: str, a: Doubles, b: Doubles) -> Doubles:
+        """The product of matrices."""
+        return np.matmul(a, b, out=self.room(name, (a.shape[0], b.shape[1])))
+
+
+def operand_of(
+    x: Enclosure,
+    fmt: FloatFormat,
+    axis: int,
+    trust: Trust,
+    executor: Executor | None = None,
+    scratch: Scratch | None = None,
+) -> MatrixOperand:
     """Prepare a block.
 
     Args:
@@ -89,9 +135,16 @@ def operand_of(x: Enclosure, fmt: FloatFormat, axis: int, trust: Trust) -> Matri
         axis: that the terms of a sum lie along.
         trust: ASSUME_CUBE_HF32 rounds FP32; without ASSUME_GRADUAL_UNDERFLOW subnormal elements may
             be zero.
+        executor: prepares rows of FP32 with intervals, where it can.
+        scratch: the memory of the result.
     """
     rounds = fmt is FP32 and ASSUME_CUBE_HF32 in trust.assumed
-    values = _in_float64(x.values, fmt, rounds)
+    if scratch is not None and executor is not None and fmt is FP32 and not rounds:
+        found = _natively(executor, x, fmt, trust, scratch)
+        if found is not None:
+            return found
+    room = None if scratch is None else scratch.room("values", x.shape)
+    values = _in_float64(x.values, fmt, rounds, room)
     if x.interval is None:
         low = high = values
     else:
@@ -155,6 +208,51 @@ def operand_of(x: Enclosure, fmt: FloatFormat, axis: int, trust: Trust) -> Matri
     )
 
 
+def _natively(
+    executor: Executor, x: Enclosure, fmt: FloatFormat, trust: Trust, scratch: Scratch
+) -> MatrixOperand | None:
+    """Rows with intervals; None without one, or where an element may be infinite or NaN."""
+    from simulator.arithmetic.native import product_bounds
+
+    ends = x.interval
+    if ends is None or ends.may_be_nan is not None or not x.values.size:
+        return None
+    is_one = not any(ends.cause.strides)
+    names = ("values", "middle", "radius", "reach")
+    found = product_bounds.prepared(
+        executor,
+        x.values,
+        ends.low,
+        ends.high,
+        None if is_one else ends.cause,
+        {name: scratch.room(name, x.shape) for name in names},
+        least=0.0 if ASSUME_GRADUAL_UNDERFLOW in trust.assumed else 2.0**fmt.emin,
+        joins_causes=trust.names_choices,
+    )
+    if found is None:
+        return None
+    exact = found["exact"]
+    none = np.zeros(exact.shape, np.bool_)
+    if not is_one:
+        cause = found["cause"]
+    elif trust.names_choices:
+        cause = ends.cause[:, 0] * ~exact
+    else:
+        cause = ends.cause[:, 0]
+    return MatrixOperand(
+        values=found["values"],
+        middle=found["middle"],
+        radius=found["radius"],
+        own_reach=found["reach"],
+        exact=exact,
+        outliers=none,
+        may_be_nan=none,
+        is_nan=none,
+        cause=cause,
+        raw=found["values"],
+    )
+
+
 def last_bits(numbers: Doubles, axis: int) -> Exponents:
     """By line, the exponent of the least bit set in any finite number; `NO_BITS` for zeros."""
     found: Exponents = last_bit(numbers).min(axis, initial=NO_BITS)
@@ -169,7 +267,10 @@ def _with_flushed(low: Doubles, high: Doubles, least: float) -> tuple[Doubles, D
     return np.where(positive, 0.0, low), np.where(negative, -0.0, high)
 
 
-def _in_float64(values: Array, fmt: FloatFormat, rounds: bool) -> Doubles:
+def _in_float64(
+    values: Array, fmt: FloatFormat, rounds: bool, out: Doubles | None = None
+) -> Doubles:
+    """Numbers of a format in float64, perhaps in given memory."""
     if values.ndim == 2 and values.T.flags.c_contiguous and not values.flags.c_contiguous:
         return _in_float64(values.T, fmt, rounds).T
     values = np.ascontiguousarray(values)
@@ -178,7 +279,11 @@ def _in_float64(values: Array, fmt: FloatFormat, rounds: bool) -> Doubles:
     if fmt is BF16:
         return _wide_bf16(values)
     single = as_fp32(values, fmt)
-    return (_hf32(single) if rounds else single).astype(np.float64)
+    single = _hf32(single) if rounds else single
+    if out is None:
+        return single.astype(np.float64)
+    np.copyto(out, single)
+    return out
 
 
 _PIECE_ELEMS: Final = 1 << 15
@@ -220,6 +325,9 @@ _LARGEST: Final = float(np.finfo(np.float32).max)
 _LEAST_NORMAL: Final = 2.0**FP32.emin
 _PRECISION: Final = FP32.man_bits + 1
 _SAMPLE: Final = 32
+_FEWER: Final = 8
+_MOST_BITS: Final = _PRECISION + 1
+"""Of a row and a column together: numbers of more have no exact sums of products."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,7 +368,7 @@ class FloatBound:
 
 
 def multiply_floats(
-    result: Cells,
+    result: ProductBlocks,
     index: tuple[int, ...],
     a: Enclosure,
     b: Enclosure,
@@ -268,19 +376,53 @@ def multiply_floats(
     fmt: FloatFormat,
     trust: Trust,
     cause: int,
+    executor: Executor | None = None,
+    scratch: Scratch | None = None,
 ) -> None:
-    """Multiply [M, K] and [K, N] of a format and add an FP32 bias [1, N]."""
+    """Multiply [M, K] and [K, N] of a format and add an FP32 bias [1, N].
+
+    An executor finds the ends of what needs no care.
+    """
+    scratch = Scratch() if scratch is None else scratch
     rows, terms, columns = *a.shape, b.shape[1]
     bound = FloatBound.of(terms, fmt, trust, has_bias=bias is not None)
     addends = trust.without(ASSUME_CUBE_HF32)
-    for across in spans(rows, terms):
-        left = operand_of(a[across], fmt, 1, trust)
-        last = last_bits(left.middle, 1) if left.exact.any() and not bound.is_known else None
-        for along in spans(columns, terms):
-            right = operand_of(b[:, along], fmt, 0, trust)
-            added = None if bias is None else operand_of(bias[:, along], FP32, 0, addends)
+
+    def prepared(along: slice) -> tuple[MatrixOperand, MatrixOperand | None, float]:
+        right = operand_of(b[:, along], fmt, 0, trust)
+        if bound.is_known:
+            bits = np.inf
+        else:
+            right, bits = replace(right, own_reach=right.reach), _bits_of_columns(right)
+        added = None if bias is None else operand_of(bias[:, along], FP32, 0, addends)
+        return right, added, bits
+
+    across_columns = list(spans(columns, terms))
+    held = [prepared(across_columns[0])] if len(across_columns) == 1 else None
+    for across in _row_blocks(rows, terms, columns):
+        left = operand_of(a[across], fmt, 1, trust, executor, scratch)
+        bits_of_rows = np.inf
+        if not bound.is_known:
+            if left.own_reach is None:
+                reach = np.abs(left.values, out=scratch.room("reach", left.values.shape))
+                left = replace(left, own_reach=reach)
+            if left.exact.any():
+                bits_of_rows = _bits_of_rows(left, last_bits(left.middle[:, :_FEWER], 1))
+        last = None
+        for k, along in enumerate(across_columns):
+            right, added, bits = prepared(along) if held is None else held[k]
+            if last is None and bits_of_rows + bits <= _MOST_BITS:
+                last = last_bits(left.middle, 1)
             block = _Block(
-                a=left, b=right, bias=added, bound=bound, last=last, trust=trust, cause=cause
+                a=left,
+                b=right,
+                bias=added,
+                bound=bound,
+                last=last,
+                trust=trust,
+                cause=cause,
+                executor=executor,
+                scratch=scratch,
             )
             block.put(result, (*index, across, along))
 
@@ -294,14 +436,17 @@ class _Block:
     last: Exponents | None
     trust: Trust
     cause: int
+    executor: Executor | None
+    scratch: Scratch
 
-    def put(self, result: Cells, index: Index) -> None:
+    def put(self, result: ProductBlocks, index: Index) -> None:
         a, b, bias, bound = self.a, self.b, self.bias, self.bound
-        product = a.values @ b.values
-        # The accumulator starts at +0.
-        values = product + (0.0 if bias is None else bias.values)
+        multiply = self.scratch.product
+        product = multiply("products", a.values, b.values)
         parts = self._parts()
         if bound.is_known and not parts and not self._has_line("may_be_nan"):
+            # The accumulator starts at +0.
+            values = product + (0.0 if bias is None else bias.values)
             known = values.astype(np.float32)
             if self._has_line("outliers"):
                 known = self._with_specials(known, values)
@@ -310,8 +455,11 @@ class _Block:
             return
         middle = product
         if a.radius is not None or b.radius is not None:
-            middle = a.middle @ b.middle
-        size = a.reach @ b.reach
+            middle = multiply("middles", a.middle, b.middle)
+        size = multiply("sizes", a.reach, b.reach)
+        if self._put_natively(result, index, (product, middle, size), parts):
+            return
+        values = product + (0.0 if bias is None else bias.values)
         if bias is not None:
             middle, size = middle + bias.middle, size + bias.reach
         exact = self._is_exact(size)
@@ -344,6 +492,66 @@ class _Block:
             unify_nan(each, FP32)
         result.put(index, enclosed(single, low, high, flags, self._causes(own, parts)))
 
+    def _put_natively(
+        self,
+        result: ProductBlocks,
+        index: Index,
+        sums: tuple[Doubles, Doubles, Doubles],
+        parts: list[tuple[Doubles, MatrixOperand]],
+    ) -> bool:
+        """Write a block natively; False where that cannot be done."""
+        a, b, bound = self.a, self.b, self.bound
+        if self.executor is None or self.bias is not None or not sums[0].size:
+            return False
+        if self._has_line("outliers") or self._has_line("may_be_nan"):
+            return False
+        from simulator.arithmetic.native import product_bounds
+
+        product, middle, size = sums
+        exact = None if self.last is None else self._is_exact(size)
+        of = {id(operand): part for part, operand in parts}
+        causes = [x.cause if id(x) in of else None for x in (a, b)]
+        low, high = result.ends_at(index)
+        is_one = all(x is None for x in causes)
+        is_open = product_bounds.bound(
+            self.executor,
+            {
+                "product": product,
+                "middle": middle,
+                "size": size,
+                "of_left": of.get(id(a)),
+                "of_right": of.get(id(b)),
+                "exact": exact,
+            },
+            {
+                "exact_rows": a.exact,
+                "of_zeros": np.where(b.exact, 0.0, bound.underflow),
+                "left_causes": causes[0],
+                "right_causes": causes[1],
+            },
+            {
+                "values": result.values[index],
+                "low": low,
+                "high": high,
+                "causes": None if is_one else result.causes_at(index),
+            },
+            joins_causes=self.trust.names_choices,
+            cause=self.cause,
+            growth=bound.growth + bound.slack,
+            reach=1 + bound.growth + bound.slack,
+            factor=1 + bound.slack,
+            underflow=bound.underflow,
+            largest=_LARGEST,
+        )
+        if is_open is None:
+            return False
+        if is_open:
+            own = np.broadcast_to(np.uint16(self.cause), low.shape)
+            result.open(index, own if is_one else None)
+        else:
+            result.settle(index)
+        return True
+
     def _has_line(self, name: str) -> bool:
         """True if a line of an operand has a property."""
         operands = (self.a, self.b) if self.bias is None else (self.a, self.b, self.bias)
@@ -360,10 +568,12 @@ class _Block:
     def _parts(self) -> list[tuple[Doubles, MatrixOperand]]:
         """The radii that the intervals of the operands add."""
         parts: list[tuple[Doubles, MatrixOperand]] = []
+        multiply = self.scratch.product
         if self.a.radius is not None:
-            parts.append((self.a.radius @ self.b.reach, self.a))
+            parts.append((multiply("of_left", self.a.radius, self.b.reach), self.a))
         if self.b.radius is not None:
-            parts.append((np.abs(self.a.middle) @ self.b.radius, self.b))
+            middle = np.abs(self.a.middle, out=self.scratch.room("magnitudes", self.a.middle.shape))
+            parts.append((multiply("of_right", middle, self.b.radius), self.b))
         if self.bias is not None and self.bias.radius is not None:
             parts.append((self.bias.radius, self.bias))
         return parts
@@ -374,7 +584,9 @@ class _Block:
         nothing: Bools = exact_lines & (size == 0)
         a, b, bias = self.a, self.b, self.bias
         of_a = self.last
-        if of_a is None or not exact_lines.any() or not _may_be_exact(a, b, of_a):
+        if of_a is None or not exact_lines.any():
+            return nothing
+        if _bits_of_rows(a, of_a) + _bits_of_columns(b) > _MOST_BITS:
             return nothing
         last = of_a[:, None] + last_bits(b.middle, 0)[None, :]
         if bias is not None:
@@ -386,7 +598,7 @@ class _Block:
 
     def _causes(self, own: Doubles, parts: list[tuple[Doubles, MatrixOperand]]) -> Causes:
         """Of several causes the one that adds most."""
-        widest, causes = own, np.full(own.shape, self.cause, np.uint16)
+        widest, causes = own, np.broadcast_to(np.uint16(self.cause), own.shape)
         for part, operand in parts:
             if operand.cause is None:
                 continue
@@ -418,19 +630,23 @@ class _Block:
         return result
 
 
-def _may_be_exact(a: MatrixOperand, b: MatrixOperand, last_of_a: Exponents) -> bool:
-    """Looks at a few terms of each column: numbers of many bits have no exact sums of products."""
+def _bits_of_rows(a: MatrixOperand, last: Exponents) -> float:
+    """The fewest bits of a row, of which `last` has the last one of all terms or of a few."""
+    return _fewest_bits(a.reach.max(axis=1, initial=0.0), last)
+
+
+def _bits_of_columns(b: MatrixOperand) -> float:
+    """The fewest bits that a few terms of a column take."""
     some = b.middle[:_SAMPLE]
-    fewest = 0.0
-    for reach, last in (
-        (a.reach.max(axis=1, initial=0.0), last_of_a),
-        (np.abs(some).max(axis=0, initial=0.0), last_bits(some, 0)),
-    ):
-        held = np.asarray(reach > 0)
-        if not held.any():
-            return False
-        fewest += float((np.log2(reach[held]) - last[held]).min())
-    return fewest <= _PRECISION + 1
+    return _fewest_bits(np.abs(some).max(axis=0, initial=0.0), last_bits(some, 0))
+
+
+def _fewest_bits(reach: Doubles, last: Exponents) -> float:
+    """The fewest bits that a line takes which is not zero; infinity where all are."""
+    held = np.asarray(reach > 0)
+    if not held.any():
+        return np.inf
+    return float((np.log2(reach[held]) - last[held]).min())
 
 
 def _inward(low: Doubles, high: Doubles) -> tuple[Array, Array]:
