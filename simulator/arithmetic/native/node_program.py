@@ -14,7 +14,7 @@ import operator
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import numpy as np
 
@@ -74,6 +74,13 @@ def _array_type(item: type[_Item], count: int) -> type[ctypes.Array[_Item]]:
     return item * count
 
 
+class Holder(Protocol):
+    """Who holds the result of a node."""
+
+    def take_note(self) -> None:
+        """See `Enclosure.take_note`."""
+
+
 class Node:
     """An operation of a program, and its result once it is computed.
 
@@ -127,7 +134,8 @@ class Node:
         self.checks, self.findings = checks, 0
         self.marks: Array | None = None
         """Of a check at the end of a program: the findings of each row, or of a block of rows."""
-        self.holder: weakref.ref[Enclosure] | None = None
+        self.holder: weakref.ref[Holder] | None = None
+        """Of a check, who waits for its findings."""
         self.columns = shape[-1]
         if reduces:  # of several operands the first may have one element for a row
             self.columns = max(x.shape[-1] for x in operands[:2] if x.shape)
@@ -422,6 +430,11 @@ class Program:
         for node, array in (*self.results, *((x, _NOTHING) for x in self._checks)):
             node.array = array
             node.operands = ()
+        noted = (*(node for node, _ in self.results), *self._checks)
+        holders = [node.holder() for node in noted if node.holder is not None]
+        for holder in {id(x): x for x in holders}.values():
+            if holder is not None:
+                holder.take_note()
 
     def call(self, needed: Array | None) -> tuple[list[int], Array]:
         """Write the results; give the findings of each step, and of the last one those of each row.
