@@ -39,7 +39,7 @@ Doubles = npt.NDArray[np.float64]
 
 BLOCK_ELEMS: Final = 1 << 21
 """The most elements of an operand that are held in another format at a time."""
-_CACHED_ELEMS: Final = 1 << 17
+_CACHED_ELEMS: Final = 1 << 18
 """So many elements of an array are in the cache when they are read next."""
 _CACHED_ROWS: Final = 256
 """Fewer rows are not multiplied by themselves: to prepare the other matrix anew takes too long."""
@@ -64,6 +64,8 @@ def spans(lines: int, terms: int) -> Iterator[slice]:
 
 
 _HF32_MAN_BITS: Final = 11
+_CLEARLY: Final = 1 + 2.0**-30
+"""No rounding of float64 turns an order of numbers that are so far apart, in relation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +83,9 @@ class MatrixOperand:
         is_nan: by line, an element is NaN for sure.
         cause: by line, of the widest interval; None where all are exact.
         raw: values with infinities and NaN, for lines that are outliers.
+        weights: what each element adds to the error of a sum, for one of the other matrix; None:
+            not asked for, or not by itself.
+        sides: by row, see `_with_weights`; None without weights.
     """
 
     values: Doubles
@@ -93,6 +98,8 @@ class MatrixOperand:
     is_nan: Bools
     cause: Causes | None
     raw: Doubles
+    weights: Doubles | None = None
+    sides: npt.NDArray[np.uint8] | None = None
 
     @property
     def reach(self) -> Doubles:
@@ -126,6 +133,7 @@ def operand_of(
     trust: Trust,
     executor: Executor | None = None,
     scratch: Scratch | None = None,
+    bound: FloatBound | None = None,
 ) -> MatrixOperand:
     """Prepare a block.
 
@@ -137,10 +145,11 @@ def operand_of(
             be zero.
         executor: prepares rows of FP32 with intervals, where it can.
         scratch: the memory of the result.
+        bound: rows get weights, where no line is an outlier.
     """
     rounds = fmt is FP32 and ASSUME_CUBE_HF32 in trust.assumed
     if scratch is not None and executor is not None and fmt is FP32 and not rounds:
-        found = _natively(executor, x, fmt, trust, scratch)
+        found = _natively(executor, x, fmt, trust, scratch, bound)
         if found is not None:
             return found
     room = None if scratch is None else scratch.room("values", x.shape)
@@ -198,7 +207,7 @@ def operand_of(
         of_lines = np.moveaxis(np.broadcast_to(x.interval.cause, radius.shape), axis, 0)
         is_open = np.moveaxis(~settled, axis, 0)
         cause = cause_along(trust, of_lines, at[None], is_open, 0)[0]
-    return replace(
+    found = replace(
         exact,
         middle=middle,
         radius=radius,
@@ -206,10 +215,31 @@ def operand_of(
         may_be_nan=flags,
         cause=cause,
     )
+    is_plain = strange is None and not flags.any()
+    return found if bound is None or not is_plain else _with_weights(found, radius, bound)
+
+
+def _with_weights(x: MatrixOperand, radius: Doubles, bound: FloatBound) -> MatrixOperand:
+    """Rows with weights, and with their sides.
+
+    The error of a sum has two parts: its own, of all magnitudes, and that of the intervals. A side
+    is 1 if in all terms of a row the second part is clearly the greater one, 2 if it is clearly the
+    lesser, else 0.
+    """
+    own = x.reach * (bound.growth + bound.slack)
+    sides = np.zeros(radius.shape[0], np.uint8)
+    sides[(radius * _CLEARLY <= own).all(axis=1)] = 2
+    sides[(radius >= own * _CLEARLY).all(axis=1)] = 1
+    return replace(x, weights=own + radius * (1 + bound.slack), sides=sides)
 
 
 def _natively(
-    executor: Executor, x: Enclosure, fmt: FloatFormat, trust: Trust, scratch: Scratch
+    executor: Executor,
+    x: Enclosure,
+    fmt: FloatFormat,
+    trust: Trust,
+    scratch: Scratch,
+    bound: FloatBound | None,
 ) -> MatrixOperand | None:
     """Rows with intervals; None without one, or where an element may be infinite or NaN."""
     from simulator.arithmetic.native import product_bounds
@@ -218,7 +248,7 @@ def _natively(
     if ends is None or ends.may_be_nan is not None or not x.values.size:
         return None
     is_one = not any(ends.cause.strides)
-    names = ("values", "middle", "radius", "reach")
+    names = ("values", "middle", "radius", "reach", *(() if bound is None else ("weights",)))
     found = product_bounds.prepared(
         executor,
         x.values,
@@ -227,6 +257,8 @@ def _natively(
         None if is_one else ends.cause,
         {name: scratch.room(name, x.shape) for name in names},
         least=0.0 if ASSUME_GRADUAL_UNDERFLOW in trust.assumed else 2.0**fmt.emin,
+        growth=0.0 if bound is None else bound.growth + bound.slack,
+        factor=0.0 if bound is None else 1 + bound.slack,
         joins_causes=trust.names_choices,
     )
     if found is None:
@@ -250,6 +282,8 @@ def _natively(
         is_nan=none,
         cause=cause,
         raw=found["values"],
+        weights=found.get("weights"),
+        sides=found.get("sides"),
     )
 
 
@@ -322,6 +356,8 @@ def _hf32(values: Array) -> Array:
 
 
 _LARGEST: Final = float(np.finfo(np.float32).max)
+_FAR: Final = 2.0**33
+"""So many times what underflow adds, no rounding and no underflow turns the sides of a row."""
 _LEAST_NORMAL: Final = 2.0**FP32.emin
 _PRECISION: Final = FP32.man_bits + 1
 _SAMPLE: Final = 32
@@ -397,10 +433,13 @@ def multiply_floats(
         added = None if bias is None else operand_of(bias[:, along], FP32, 0, addends)
         return right, added, bits
 
+    # One product of magnitudes in place of two, where the right matrix adds nothing by itself.
+    is_alone = bias is None and b.interval is None and ASSUME_GRADUAL_UNDERFLOW in trust.assumed
+    weighs = bound if is_alone and a.interval is not None and not bound.is_known else None
     across_columns = list(spans(columns, terms))
     held = [prepared(across_columns[0])] if len(across_columns) == 1 else None
     for across in _row_blocks(rows, terms, columns):
-        left = operand_of(a[across], fmt, 1, trust, executor, scratch)
+        left = operand_of(a[across], fmt, 1, trust, executor, scratch, weighs)
         bits_of_rows = np.inf
         if not bound.is_known:
             if left.own_reach is None:
@@ -443,6 +482,8 @@ class _Block:
         a, b, bias, bound = self.a, self.b, self.bias, self.bound
         multiply = self.scratch.product
         product = multiply("products", a.values, b.values)
+        if a.weights is not None and self._put_weighed(result, index, product, a.weights):
+            return
         parts = self._parts()
         if bound.is_known and not parts and not self._has_line("may_be_nan"):
             # The accumulator starts at +0.
@@ -492,6 +533,41 @@ class _Block:
             unify_nan(each, FP32)
         result.put(index, enclosed(single, low, high, flags, self._causes(own, parts)))
 
+    def _put_weighed(
+        self, result: ProductBlocks, index: Index, product: Doubles, weights: Doubles
+    ) -> bool:
+        """Write a block by one product of magnitudes; False where that does not tell all.
+
+        It has no exact line and no sum that may overflow, and each row has a side.
+        """
+        a, b, bound = self.a, self.b, self.bound
+        if not product.size or a.exact.any() or self._has_line("outliers"):
+            return False
+        named = a.sides == 1
+        if a.cause is None or a.sides is None or not (a.sides.all() or self.trust.names_choices):
+            return False
+        heaviest = float(b.reach.sum(axis=0).max())
+        if not float(a.reach.max()) * heaviest * (2 + bound.growth + bound.slack) < _LARGEST:
+            return False
+        total = self.scratch.product("sizes", weights, b.reach)
+        if not float(total.min()) > bound.underflow * _FAR:
+            return False
+        middle = self.scratch.product("middles", a.middle, b.middle)
+        cause = np.where(named, a.cause, np.uint16(self.cause))
+        cause = meeting(self.trust, cause, a.cause | np.uint16(self.cause))
+        cause = np.broadcast_to(cause[:, None], product.shape)
+        if self.executor is None:
+            radius = total + bound.underflow
+            low, high = _inward(middle - radius, middle + radius)
+            values = (product + 0.0).astype(np.float32)
+            result.put(index, enclosed(values, low, high, None, cause))
+        elif self._bound(result, index, (product, middle, total, None, None), None, None):
+            result.causes_at(index)[...] = cause
+            result.open(index, None)
+        else:
+            result.settle(index)
+        return True
+
     def _put_natively(
         self,
         result: ProductBlocks,
@@ -500,57 +576,67 @@ class _Block:
         parts: list[tuple[Doubles, MatrixOperand]],
     ) -> bool:
         """Write a block natively; False where that cannot be done."""
-        a, b, bound = self.a, self.b, self.bound
+        a, b = self.a, self.b
         if self.executor is None or self.bias is not None or not sums[0].size:
             return False
         if self._has_line("outliers") or self._has_line("may_be_nan"):
             return False
+        exact = None if self.last is None else self._is_exact(sums[2])
+        of = {id(operand): part for part, operand in parts}
+        causes = a.cause if id(a) in of else None, b.cause if id(b) in of else None
+        is_open = self._bound(
+            result, index, (*sums, of.get(id(a)), of.get(id(b))), exact, causes
+        )
+        if is_open is None:
+            return False
+        if is_open:
+            own = np.broadcast_to(np.uint16(self.cause), sums[0].shape)
+            result.open(index, own if causes == (None, None) else None)
+        else:
+            result.settle(index)
+        return True
+
+    def _bound(
+        self,
+        result: ProductBlocks,
+        index: Index,
+        sums: tuple[Doubles, Doubles, Doubles, Doubles | None, Doubles | None],
+        exact: Bools | None,
+        causes: tuple[Causes | None, Causes | None] | None,
+    ) -> bool | None:
+        """See `product_bounds.bound`; without causes the third of the sums is the whole error."""
         from simulator.arithmetic.native import product_bounds
 
-        product, middle, size = sums
-        exact = None if self.last is None else self._is_exact(size)
-        of = {id(operand): part for part, operand in parts}
-        causes = [x.cause if id(x) in of else None for x in (a, b)]
+        assert self.executor is not None
+        bound = self.bound
+        growth = bound.growth + bound.slack
+        is_whole = causes is None
+        left, right = causes or (None, None)
         low, high = result.ends_at(index)
-        is_one = all(x is None for x in causes)
-        is_open = product_bounds.bound(
+        names = ("product", "middle", "size", "of_left", "of_right")
+        return product_bounds.bound(
             self.executor,
+            {**dict(zip(names, sums, strict=True)), "exact": exact},
             {
-                "product": product,
-                "middle": middle,
-                "size": size,
-                "of_left": of.get(id(a)),
-                "of_right": of.get(id(b)),
-                "exact": exact,
-            },
-            {
-                "exact_rows": a.exact,
-                "of_zeros": np.where(b.exact, 0.0, bound.underflow),
-                "left_causes": causes[0],
-                "right_causes": causes[1],
+                "exact_rows": self.a.exact,
+                "of_zeros": np.where(self.b.exact, 0.0, bound.underflow),
+                "left_causes": left,
+                "right_causes": right,
             },
             {
                 "values": result.values[index],
                 "low": low,
                 "high": high,
-                "causes": None if is_one else result.causes_at(index),
+                "causes": None if left is right is None else result.causes_at(index),
             },
             joins_causes=self.trust.names_choices,
             cause=self.cause,
-            growth=bound.growth + bound.slack,
-            reach=1 + bound.growth + bound.slack,
+            growth=1.0 if is_whole else growth,
+            reach=0.0 if is_whole else 1 + bound.growth + bound.slack,
             factor=1 + bound.slack,
             underflow=bound.underflow,
             largest=_LARGEST,
         )
-        if is_open is None:
-            return False
-        if is_open:
-            own = np.broadcast_to(np.uint16(self.cause), low.shape)
-            result.open(index, own if is_one else None)
-        else:
-            result.settle(index)
-        return True
 
     def _has_line(self, name: str) -> bool:
         """True if a line of an operand has a property."""

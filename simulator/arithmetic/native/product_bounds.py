@@ -38,10 +38,10 @@ class _ProductFactors(ctypes.Structure):
     _fields_ = (
         *((name, _POINTER) for name in ("numbers", "low", "high", "causes")),
         *((name, _COUNT) for name in ("numbers_elems", "low_elems", "high_elems", "causes_elems")),
-        *((name, _POINTER) for name in ("values", "middle", "radius", "reach")),
-        *((name, _POINTER) for name in ("exact", "cause_of")),
+        *((name, _POINTER) for name in ("values", "middle", "radius", "reach", "weights")),
+        *((name, _POINTER) for name in ("exact", "sides", "cause_of")),
         *((name, _COUNT) for name in ("rows", "terms")),
-        ("least", _REAL),
+        *((name, _REAL) for name in ("least", "growth", "factor")),
         ("joins_causes", _TRUTH),
     )
 
@@ -104,6 +104,8 @@ def prepared(
     rooms: dict[str, Array],
     *,
     least: float,
+    growth: float,
+    factor: float,
     joins_causes: bool,
 ) -> dict[str, Array] | None:
     """Prepare rows of an operand with intervals; None where an element may be infinite or NaN.
@@ -112,12 +114,15 @@ def prepared(
         executor: the library.
         values, low, high: FP32, of one shape.
         causes: of the same shape; None: they are not asked for.
-        rooms: the memory of "values", "middle", "radius" and "reach" in float64, C-contiguous.
+        rooms: the memory of "values", "middle", "radius", "reach" and perhaps "weights" in float64,
+            C-contiguous.
         least: numbers below it may be zero.
+        growth, factor: of the weights.
         joins_causes: they are choices.
 
     Returns:
-        What is in the rooms; by row "exact", and "cause" if `causes` were given.
+        What is in the rooms; by row "exact", "cause" if `causes` were given, and "sides" with the
+        weights, see `sides_of` of `float_product`.
     """
     given = [x if _has_rows(x) else np.ascontiguousarray(x) for x in (values, low, high)]
     held = None
@@ -125,6 +130,8 @@ def prepared(
         held = causes if _has_rows(causes) else np.ascontiguousarray(causes)
     found = dict(rooms)
     found["exact"] = np.empty(values.shape[0], np.bool_)
+    if "weights" in rooms:
+        found["sides"] = np.empty(values.shape[0], np.uint8)
     if held is not None:
         found["cause"] = np.empty(values.shape[0], np.uint16)
     factors = _ProductFactors(
@@ -138,10 +145,13 @@ def prepared(
         causes_elems=0 if held is None else _row_elems(held),
         **{name: _address(room) for name, room in rooms.items()},
         exact=_address(found["exact"]),
+        sides=_address(found.get("sides")),
         cause_of=_address(found.get("cause")),
         rows=values.shape[0],
         terms=values.shape[1],
         least=least,
+        growth=growth,
+        factor=factor,
         joins_causes=joins_causes,
     )
     status = executor.library.pypto_cast_arithmetic_prepare_factors(

@@ -144,6 +144,18 @@ INLINE uint8_t prepare_row(const ProductFactors& given, int64_t row) {
         reaches[k] = std::max(__builtin_fabs(low), __builtin_fabs(high));
     }
     given.exact[row] = open == 0;
+    if (given.weights != nullptr) {
+        constexpr double clearly = 1 + 0x1p-30;
+        double* weights = given.weights + at;
+        uint32_t not_wider = 0, not_narrower = 0;
+        EACH for (int64_t k = 0; k < given.terms; ++k) {
+            const double own = reaches[k] * given.growth;
+            weights[k] = own + radii[k] * given.factor;
+            not_wider |= !(radii[k] >= own * clearly);
+            not_narrower |= !(radii[k] * clearly <= own);
+        }
+        given.sides[row] = not_wider == 0 ? 1 : not_narrower == 0 ? 2 : 0;
+    }
     if (given.cause_of == nullptr) return strange != 0 ? NEEDS_CARE : 0;
     const uint16_t* causes = given.causes + row * given.causes_elems;
     const auto is_open = [=](int64_t k) {

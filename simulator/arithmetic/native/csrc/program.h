@@ -172,16 +172,18 @@ struct ProductBounds {
     int32_t cause, joins_causes;
 };
 // Rows of an operand with intervals, whose rows are so many elements apart, and what becomes of them, [rows,
-// terms]; `least`: numbers below it may be zero. Without `cause_of` no cause is asked for.
+// terms]; `least`: numbers below it may be zero. Without `cause_of` no cause is asked for. `weights`: what
+// each adds to an error of `growth` times its magnitude and `factor` times its radius; `sides`: of a row
+// 1 if the second part is always the greater one, clearly, 2 if the first is, else 0; or both null.
 struct ProductFactors {
     const float *numbers, *low, *high;
     const uint16_t* causes;
     int64_t numbers_elems, low_elems, high_elems, causes_elems;
-    double *values, *middle, *radius, *reach;
-    uint8_t* exact;
+    double *values, *middle, *radius, *reach, *weights;
+    uint8_t *exact, *sides;
     uint16_t* cause_of;
     int64_t rows, terms;
-    double least;
+    double least, growth, factor;
     int32_t joins_causes;
 };
 using BoundProducts = uint8_t (*)(const ProductBounds& given);
