@@ -148,7 +148,7 @@ class Enclosure:
         return False
 
     def take_note(self) -> None:
-        """Give up what was kept for computing this, if it is computed by now."""
+        """Give up the operands of a result that is computed by now."""
 
     @property
     def openness(self) -> Callable[[], bool]:

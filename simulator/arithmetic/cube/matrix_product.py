@@ -22,13 +22,12 @@ import numpy.typing as npt
 from simulator.arithmetic.casts import cast
 from simulator.arithmetic.cube.float_product import (
     BLOCK_ELEMS,
-    Doubles,
-    Scratch,
     multiply_floats,
     spans,
 )
-from simulator.arithmetic.evaluation import evaluate, require_default_environment
+from simulator.arithmetic.cube.matrix_operand import Doubles, Scratch
 from simulator.arithmetic.cube.product_blocks import ProductBlocks
+from simulator.arithmetic.evaluation import evaluate, require_default_environment
 from simulator.arithmetic.interval import (
     Enclosure,
     Interval,

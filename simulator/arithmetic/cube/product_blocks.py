@@ -86,8 +86,10 @@ class ProductBlocks:
         """The product, once all blocks are written."""
         if not self._is_open:
             return Enclosure(values=self.values)
-        assert self._low is not None and self._high is not None and self._cause is not None
-        held = Interval(low=self._low, high=self._high, may_be_nan=self._nan, cause=self._cause)
+        low, high, cause = self._low, self._high, self._cause
+        if low is None or high is None or cause is None:
+            raise AssertionError
+        held = Interval(low=low, high=high, may_be_nan=self._nan, cause=cause)
         return Enclosure(values=self.values, interval=held)
 
     def _holds(self, cause: int) -> bool:

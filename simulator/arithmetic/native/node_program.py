@@ -134,7 +134,7 @@ class Node:
         self.checks, self.findings = checks, 0
         self.marks: Array | None = None
         """Of a check at the end of a program: the findings of each row, or of a block of rows."""
-        self.holder: weakref.ref[Holder] | None = None
+        self.holder: Callable[[], Holder | None] | None = None
         """Of a check, who waits for its findings."""
         self.columns = shape[-1]
         if reduces:  # of several operands the first may have one element for a row

@@ -171,4 +171,6 @@ def _row_elems(array: Array) -> int:
 def _has_rows(array: Array) -> bool:
     """The elements of each row lie side by side, in native order, and rows a whole number apart."""
     flags = array.flags.aligned and array.dtype.isnative
-    return bool(flags) and array.strides[1] == array.itemsize and not array.strides[0] % array.itemsize
+    return (
+        bool(flags) and array.strides[1] == array.itemsize and not array.strides[0] % array.itemsize
+    )
