@@ -64,7 +64,7 @@ def spans(lines: int, terms: int) -> Iterator[slice]:
 
 _LARGEST: Final = float(np.finfo(np.float32).max)
 _FAR: Final = 2.0**33
-"""So many times what underflow adds, no rounding and no underflow turns the sides of a row."""
+"""A sum of so many times the underflow keeps the side of its row, whatever is rounded."""
 _SAMPLE: Final = 32
 _FEWER: Final = 8
 _MOST_BITS: Final = PRECISION + 1

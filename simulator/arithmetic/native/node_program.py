@@ -75,7 +75,7 @@ def _array_type(item: type[_Item], count: int) -> type[ctypes.Array[_Item]]:
 
 
 class Holder(Protocol):
-    """Who holds the result of a node."""
+    """The holder of a node's result."""
 
     def take_note(self) -> None:
         """See `Enclosure.take_note`."""
