@@ -206,7 +206,7 @@ def compute_all(nodes: Sequence[Node], memory: Mapping[int, Array]) -> None:
             groups.setdefault(key, []).append(node)
     batches: list[list[Node]] = []
     for group in groups.values():
-        is_one = count_steps(group) <= _MOST_STEPS
+        is_one = not has_more_steps(group, _MOST_STEPS)
         batches += [group] if is_one else [[node] for node in group]
     batches.sort(key=lambda batch: sum(_bytes_in(memory, node) for node in batch))
     for k, batch in enumerate(batches):
@@ -216,6 +216,12 @@ def compute_all(nodes: Sequence[Node], memory: Mapping[int, Array]) -> None:
 
 def _bytes_in(memory: Mapping[int, Array], node: Node) -> int:
     return memory[id(node)].nbytes if id(node) in memory else 0
+
+
+def has_more_steps(nodes: Iterable[Node], most: int) -> bool:
+    """True if `count_steps` gives more than so many; of few a sum tells that alone."""
+    left = [node for node in nodes if node.array is None]
+    return sum(node.steps for node in left) > most and count_steps(left) > most
 
 
 def count_steps(nodes: Iterable[Node]) -> int:
@@ -552,7 +558,7 @@ def compute_rows(
     """
     nodes = [result, *checks]
     layout = {(id(x.executor), x.shape[:-1], x.columns) for x in nodes}
-    if len(layout) > 1 or count_steps(nodes) > _MOST_STEPS:
+    if len(layout) > 1 or has_more_steps(nodes, _MOST_STEPS):
         return None
     program = Program(nodes, {}, keeps=False)
     ((_, array),) = program.results
