@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import weakref
 from typing import Any, Final
 
 import numpy as np
@@ -12,9 +13,12 @@ from support.arithmetic.native_executor import at
 from simulator.arithmetic.cube import float_product, matmul
 from simulator.arithmetic.cube.matrix_operand import Scratch
 from simulator.arithmetic.cube.product_blocks import ProductBlocks
+from simulator.arithmetic.evaluation import evaluate
 from simulator.arithmetic.interval import Enclosure, Interval
 from simulator.arithmetic.native import executor_library, product_bounds
 from simulator.arithmetic.native.executor_library import Executor, find
+from simulator.arithmetic.native.operation_nodes import deferring
+from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.trust import (
     ASSUME_CUBE_HF32,
     ASSUME_CUBE_RNE,
@@ -180,3 +184,21 @@ def test_blocks_keep_one_cause_until_they_differ() -> None:
         assert found is not None
         assert any(found.cause.strides) == (row == 2)
     assert found.cause.tolist() == [[4, 4], [4, 4], [5, 5]]
+
+
+def test_results_that_a_later_program_computes_give_up_their_operands() -> None:
+    at("baseline")
+    x = Enclosure(values=np.ones((64, 4096), np.float32))
+    with deferring():
+        power = evaluate(OPERATIONS["exp"], (x,), FP32)
+        middle = evaluate(OPERATIONS["neg"], (power,), FP32)
+        held = evaluate(OPERATIONS["exp"], (middle,), FP32)
+        last = evaluate(OPERATIONS["add"], (held, held), FP32)
+        is_open = middle.openness
+        operand = weakref.ref(x.values)
+        del x, power, middle
+        assert operand() is not None
+        assert last.interval is not None
+        assert operand() is None
+        assert is_open()
+    assert held.interval is not None
