@@ -171,10 +171,10 @@ struct ProductBounds {
     double growth, reach, factor, underflow, largest;
     int32_t cause, joins_causes;
 };
-// Rows of an operand with intervals, whose rows are so many elements apart, and what becomes of them, [rows,
-// terms]; `least`: numbers below it may be zero. Without `cause_of` no cause is asked for. `weights`: what
-// each adds to an error of `growth` times its magnitude and `factor` times its radius; `sides`: of a row
-// 1 if the second part is always the greater one, clearly, 2 if the first is, else 0; or both null.
+// Rows of an operand with intervals, which are so many elements apart, and what becomes of them, [rows,
+// terms]; `least`: numbers below it may be zero. Without `cause_of` no cause is asked for. `weights`:
+// what each adds to an error of `growth` times its magnitude and `factor` times its radius; `sides`: of
+// a row 1 if the second part is always the greater one, clearly, 2 if the first is, else 0; or both null.
 struct ProductFactors {
     const float *numbers, *low, *high;
     const uint16_t* causes;
