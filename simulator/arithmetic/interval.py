@@ -164,6 +164,9 @@ class Enclosure:
         """True until values and interval are computed."""
         return False
 
+    def take_note(self) -> None:
+        """Give up the operands of a result that is computed by now."""
+
     @property
     def openness(self) -> Callable[[], bool]:
         """Gives True if any element is open, without computing values that nobody needs."""

@@ -22,13 +22,13 @@ import numpy.typing as npt
 from simulator.arithmetic.casts import cast
 from simulator.arithmetic.cube.float_product import (
     BLOCK_ELEMS,
-    Doubles,
     multiply_floats,
     spans,
 )
+from simulator.arithmetic.cube.matrix_operand import Doubles, Scratch
+from simulator.arithmetic.cube.product_blocks import ProductBlocks
 from simulator.arithmetic.evaluation import evaluate, require_default_environment
 from simulator.arithmetic.interval import (
-    Cells,
     Enclosure,
     Interval,
     enclosed,
@@ -100,7 +100,8 @@ def matmul(
             with it.
         trust: ASSUME_CUBE_RNE, ASSUME_CUBE_HF32 and ASSUME_GRADUAL_UNDERFLOW count.
         cause: the caller's index of this operation.
-        engine: "auto" multiplies exact INT8 natively where that can be; "numpy" never.
+        engine: "auto" multiplies exact INT8 natively, and finds the ends of floats, where that can
+            be; "numpy" never.
         threads: that share native work, at most.
 
     Returns:
@@ -124,13 +125,23 @@ def matmul(
     wide_bias = None if bias is None else _spread_over(bias, (*batch, 1, columns))
     if isinstance(fmt, FloatFormat):
         cause = own_cause(cause, trust, *_ASSUMED_OF_FLOATS)
-    nothing = np.broadcast_to(np.zeros((), out.dtype), (*batch, rows, columns))
-    result = Cells(Enclosure(values=nothing), out)
-    executor = executor_library.executor_for(engine) if fmt is INT8 else None
+    result = ProductBlocks((*batch, rows, columns), out.dtype)
+    executor, scratch = executor_library.executor_for(engine), Scratch()
     for index in np.ndindex(batch):
         added = None if wide_bias is None else wide_bias[index]
         if isinstance(fmt, FloatFormat):
-            multiply_floats(result, index, wide_a[index], wide_b[index], added, fmt, trust, cause)
+            multiply_floats(
+                result,
+                index,
+                wide_a[index],
+                wide_b[index],
+                added,
+                fmt,
+                trust,
+                cause,
+                executor,
+                scratch,
+            )
         else:
             multiply_integers(
                 result,
@@ -175,7 +186,7 @@ _SPARSE: Final = 64
 
 
 def multiply_integers(
-    result: Cells,
+    result: ProductBlocks,
     index: tuple[int, ...],
     a: Enclosure,
     b: Enclosure,

@@ -30,7 +30,7 @@ from simulator.arithmetic.native.node_program import (
     NEEDS_CARE,
     Node,
     compute_all,
-    count_steps,
+    has_more_steps,
 )
 from simulator.arithmetic.operation import Array
 from simulator.arithmetic.remembered_results import remembered
@@ -382,7 +382,7 @@ def _analysis(parts: Parts) -> tuple[_Analysis, int] | None:
     rounding = nodes[0].executor.opcodes[_ROUNDING]
     if len(nodes) < 3 or any(x.opcode != rounding for x in nodes):
         return None
-    if count_steps([*nodes, *parts.checks]) > _MOST_STEPS:
+    if has_more_steps([*nodes, *parts.checks], _MOST_STEPS):
         return None
     given = [x.pending_operands() for x in nodes]  # another thread may compute them meanwhile
     rounded = [operands[0] for operands in given if operands is not None]

@@ -44,6 +44,12 @@ class Openness:
         """Take note of it."""
         self._known, self._parts = is_open, None
 
+    def take_note(self) -> None:
+        """Give up the result, if a program has found by now whether it is open."""
+        finding = None if self._parts is None else self._parts.finding()
+        if finding is not None:
+            self.settle(finding)
+
     def __call__(self) -> bool:
         if self._parts is not None:
             finding = self._parts.finding()
@@ -85,6 +91,8 @@ class Parts:
             self._openness = weakref.ref(known)
             if self.found is not None:
                 known.settle(self.found.interval is not None)
+            elif self.checks:
+                self.checks[-1].holder = self._openness
         return known
 
     def _asked_for(self) -> Openness | None:
@@ -111,6 +119,8 @@ class Parts:
 
                 if not clear_roundings.settle(self):
                     compute_all(self.nodes(), {})
+            if self.found is not None:  # its program made whoever holds it take note
+                return self.found
             if self._needs_care():
                 found = self.again()
                 self.found = Enclosure(values=found.values, interval=found.interval)
@@ -133,6 +143,11 @@ class Parts:
             if (known := self._asked_for()) is not None:
                 known.settle(self.found.interval is not None)
         return self.found
+
+    def take_note(self) -> None:
+        """Give up the operands, if other results' programs have computed all parts by now."""
+        if all(x.array is not None for x in self.nodes()) and not self._needs_care():
+            self.computed()
 
     def rests(self, low: Array, high: Array, in_force: int, rows: Bools | None) -> Rests | None:
         """See `Enclosure.rests`."""
@@ -185,6 +200,9 @@ class DeferredInterval(Enclosure):
         object.__setattr__(self, "values", found.values)
         object.__setattr__(self, "interval", found.interval)
         return found.values if name == "values" else found.interval
+
+    def take_note(self) -> None:
+        self.parts.take_note()
 
     @property
     def openness(self) -> Callable[[], bool]:

@@ -199,3 +199,6 @@ def _declare(library: ctypes.CDLL) -> None:
         *(ctypes.c_int, pointer, pointer, count, count, ctypes.c_int, ctypes.c_int),
         *(pointer, count, count),
     )
+    for name in ("bound_products", "prepare_factors"):
+        function = getattr(library, f"pypto_cast_arithmetic_{name}")
+        function.argtypes = (ctypes.c_int, pointer)

@@ -25,7 +25,7 @@ from simulator.arithmetic.native.deferred_intervals import (
     Parts,
 )
 from simulator.arithmetic.native.executor_library import Executor
-from simulator.arithmetic.native.node_program import Deferred, Node, count_steps
+from simulator.arithmetic.native.node_program import Deferred, Node, has_more_steps
 from simulator.arithmetic.operation import Array, Operation
 from simulator.arithmetic.total_order import from_keys
 from simulator.numbers.formats import BOOL, FP32
@@ -126,7 +126,7 @@ class Builder:
         self._executor, self._threads, self._again = executor, threads, again
         self._is_kept = is_kept
         pending = [x for x in operands if isinstance(x, DeferredInterval) and x.is_pending]
-        if count_steps([node for x in pending for node in x.parts.nodes()]) > _MOST_STEPS:
+        if has_more_steps((node for x in pending for node in x.parts.nodes()), _MOST_STEPS):
             for x in pending:
                 x.parts.computed()
         self._operands = [_Operand(x) for x in operands]

@@ -15,7 +15,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import numpy as np
 
@@ -75,6 +75,13 @@ def _array_type(item: type[_Item], count: int) -> type[ctypes.Array[_Item]]:
     return item * count
 
 
+class Holder(Protocol):
+    """The holder of a node's result."""
+
+    def take_note(self) -> None:
+        """See `Enclosure.take_note`."""
+
+
 class Node:
     """An operation of a program, and its result once it is computed.
 
@@ -128,7 +135,8 @@ class Node:
         self.checks, self.findings = checks, 0
         self.marks: Array | None = None
         """Of a check at the end of a program: the findings of each row, or of a block of rows."""
-        self.holder: weakref.ref[Enclosure] | None = None
+        self.holder: Callable[[], Holder | None] | None = None
+        """Of a check, who waits for its findings."""
         self.columns = shape[-1]
         if reduces:  # of several operands the first may have one element for a row
             self.columns = max(x.shape[-1] for x in operands[:2] if x.shape)
@@ -199,7 +207,7 @@ def compute_all(nodes: Sequence[Node], memory: Mapping[int, Array]) -> None:
             groups.setdefault(key, []).append(node)
     batches: list[list[Node]] = []
     for group in groups.values():
-        is_one = count_steps(group) <= _MOST_STEPS
+        is_one = not has_more_steps(group, _MOST_STEPS)
         batches += [group] if is_one else [[node] for node in group]
     batches.sort(key=lambda batch: sum(_bytes_in(memory, node) for node in batch))
     for k, batch in enumerate(batches):
@@ -209,6 +217,12 @@ def compute_all(nodes: Sequence[Node], memory: Mapping[int, Array]) -> None:
 
 def _bytes_in(memory: Mapping[int, Array], node: Node) -> int:
     return memory[id(node)].nbytes if id(node) in memory else 0
+
+
+def has_more_steps(nodes: Iterable[Node], most: int) -> bool:
+    """True if `count_steps` gives more than so many; of few a sum tells that alone."""
+    left = [node for node in nodes if node.array is None]
+    return sum(node.steps for node in left) > most and count_steps(left) > most
 
 
 def count_steps(nodes: Iterable[Node]) -> int:
@@ -429,6 +443,11 @@ class Program:
         for node, array in (*self.results, *((x, _NOTHING) for x in self._checks)):
             node.array = array
             node.operands = ()
+        noted = (*(node for node, _ in self.results), *self._checks)
+        holders = [node.holder() for node in noted if node.holder is not None]
+        for holder in {id(x): x for x in holders}.values():
+            if holder is not None:
+                holder.take_note()
 
     def call(self, needed: Array | None) -> tuple[list[int], Array]:
         """Write the results; give the findings of each step, and of the last one those of each row.
@@ -546,7 +565,7 @@ def compute_rows(
     """
     nodes = [result, *checks]
     layout = {(id(x.executor), x.shape[:-1], x.columns) for x in nodes}
-    if len(layout) > 1 or count_steps(nodes) > _MOST_STEPS:
+    if len(layout) > 1 or has_more_steps(nodes, _MOST_STEPS):
         return None
     program = Program(nodes, {}, keeps=False)
     ((_, array),) = program.results

@@ -21,7 +21,8 @@ from simulator.arithmetic import (
     Interval,
 )
 from simulator.arithmetic.cube import float_product, matmul, matrix_product
-from simulator.arithmetic.cube.float_product import NO_BITS, last_bits
+from simulator.arithmetic.cube.float_product import last_bits
+from simulator.arithmetic.reduction_order import NO_BITS
 from simulator.arithmetic.trust import EXACT, Trust
 from simulator.numbers import float_environment
 from simulator.numbers.formats import BF16, FP16, FP32, INT8, INT16, INT32, FloatFormat, Format

@@ -510,3 +510,19 @@ EXPORT int pypto_cast_arithmetic_scan(int level, const float* in, float* out, in
                          row, row_end);
     return OK;
 }
+
+// The ends of a block of a product; gives what is found there.
+EXPORT int pypto_cast_arithmetic_bound_products(int level, const ProductBounds* given) {
+    if (level < SCALAR || level > best_level()) return -BAD_LEVEL;
+    const Environment environment;
+    Environment::round(NEAREST);
+    return loops_of(level).bound_products(*given);
+}
+
+// Rows of an operand of such a product; gives what is found there.
+EXPORT int pypto_cast_arithmetic_prepare_factors(int level, const ProductFactors* given) {
+    if (level < SCALAR || level > best_level()) return -BAD_LEVEL;
+    const Environment environment;
+    Environment::round(NEAREST);
+    return loops_of(level).prepare_factors(*given);
+}

@@ -493,6 +493,7 @@ constexpr Stream stream_past_caches = nullptr;
 
 #include "interval_loops.h"
 #include "sum_bounds.h"
+#include "product_bounds.h"
 #include "matrix_loops.h"
 
 const Loops& LOOPS() {
@@ -512,6 +513,8 @@ const Loops& LOOPS() {
 #undef OP
         found.multiply = multiply;
         found.scan = scan;
+        found.bound_products = bound_products;
+        found.prepare_factors = prepare_factors;
         found.stream = stream_past_caches;
         return found;
     }();

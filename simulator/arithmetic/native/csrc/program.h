@@ -156,6 +156,38 @@ struct Scan {
     float* scratch;    // two tiles
 };
 using ScanRows = void (*)(const Scan& given, int64_t row, int64_t row_end);
+// A block of a product of FP32 numbers, [rows, columns]: its sums in float64, and where its values, ends
+// and causes go, whose rows are `row_elems` apart. `of_left` and `of_right`: what the intervals of the
+// operands add; null: nothing. `exact`: by element, no order rounds the sum; null: what `of_zeros` says of
+// sums of zeros in a column, for exact rows. Of a null array of causes every one is `cause`.
+struct ProductBounds {
+    const double *product, *middle, *size, *of_left, *of_right;
+    const uint8_t *exact, *exact_rows;
+    const double* of_zeros;
+    const uint16_t *left_causes, *right_causes;
+    float *values, *low, *high;
+    uint16_t* causes;
+    int64_t rows, columns, row_elems;
+    double growth, reach, factor, underflow, largest;
+    int32_t cause, joins_causes;
+};
+// Rows of an operand with intervals, which are so many elements apart, and what becomes of them, [rows,
+// terms]; `least`: numbers below it may be zero. Without `cause_of` no cause is asked for. `weights`:
+// what each adds to an error of `growth` times its magnitude and `factor` times its radius; `sides`: of
+// a row 1 if the second part is always the greater one, clearly, 2 if the first is, else 0; or both null.
+struct ProductFactors {
+    const float *numbers, *low, *high;
+    const uint16_t* causes;
+    int64_t numbers_elems, low_elems, high_elems, causes_elems;
+    double *values, *middle, *radius, *reach, *weights;
+    uint8_t *exact, *sides;
+    uint16_t* cause_of;
+    int64_t rows, terms;
+    double least, growth, factor;
+    int32_t joins_causes;
+};
+using BoundProducts = uint8_t (*)(const ProductBounds& given);
+using PrepareFactors = uint8_t (*)(const ProductFactors& given);
 // Copies past the caches.
 using Stream = void (*)(char* to, const char* from, int64_t bytes);
 using Check = uint8_t (*)(const char* const* in, unsigned repeated, int64_t elems);
@@ -167,6 +199,8 @@ struct Loops {
     Check checks[OPCODES];
     Multiply multiply;
     ScanRows scan;
+    BoundProducts bound_products;
+    PrepareFactors prepare_factors;
     Stream stream;  // null: nothing is gained by it
 };
 
