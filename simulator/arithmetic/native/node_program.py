@@ -14,7 +14,6 @@ import operator
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextvars import ContextVar
 from typing import Final, Protocol, TypeVar
 
 import numpy as np
@@ -287,12 +286,6 @@ class Deferred(Enclosure):
     @property
     def dtype(self) -> np.dtype[np.generic]:
         return self.node.dtype
-
-
-WAITING: Final[ContextVar[list[weakref.ref[Deferred]] | None]] = ContextVar(
-    "waiting_operations", default=None
-)
-"""The results that wait in a context; None where operations run at once."""
 
 
 class Program:

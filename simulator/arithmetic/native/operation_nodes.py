@@ -10,6 +10,7 @@ import contextlib
 import math
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from functools import partial
 from typing import Final
 
@@ -22,7 +23,6 @@ from simulator.arithmetic.native.executor_library import executor_for as executo
 from simulator.arithmetic.native.interval_nodes import INT32_OF_FP32, OPERATIONS, TRUTHS, Builder
 from simulator.arithmetic.native.interval_nodes import Added as Added
 from simulator.arithmetic.native.node_program import (
-    WAITING,
     Deferred,
     Node,
     arrays_read,
@@ -38,6 +38,11 @@ from simulator.numbers.engines import Engine
 from simulator.numbers.formats import BF16, BOOL, FP16, FP32, INT32, Format
 from simulator.numbers.rounding import RoundMode
 
+_WAITING: Final[ContextVar[list[weakref.ref[Deferred]] | None]] = ContextVar(
+    "waiting_operations", default=None
+)
+"""The results that wait in a context; None where operations run at once."""
+
 
 @contextlib.contextmanager
 def deferring() -> Iterator[None]:
@@ -47,26 +52,26 @@ def deferring() -> Iterator[None]:
     before; after an exception when they are read. Until then nothing may modify the operands: that
     is the caller's to see to.
     """
-    if WAITING.get() is not None:
+    if _WAITING.get() is not None:
         yield
         return
     waiting: list[weakref.ref[Deferred]] = []
-    token = WAITING.set(waiting)
+    token = _WAITING.set(waiting)
     try:
         yield
     finally:
-        WAITING.reset(token)
+        _WAITING.reset(token)
     _compute(waiting)
 
 
 @contextlib.contextmanager
 def at_once() -> Iterator[None]:
     """Let native operations run at once, for a caller who reads each result before the next."""
-    token = WAITING.set(None)
+    token = _WAITING.set(None)
     try:
         yield
     finally:
-        WAITING.reset(token)
+        _WAITING.reset(token)
 
 
 _SHORT_WORK: Final = 1 << 28
@@ -79,7 +84,7 @@ def settle(later: Sequence[Enclosure]) -> None:
     Args:
         later: results that are left out, unless they take long.
     """
-    waiting = WAITING.get()
+    waiting = _WAITING.get()
     if waiting is None:
         return
     left = {
@@ -128,7 +133,7 @@ def compute_into(take: Sequence[Callable[[], Enclosure]], homes: Sequence[Array]
 
 def is_deferring() -> bool:
     """True if native operations wait in this context."""
-    return WAITING.get() is not None
+    return _WAITING.get() is not None
 
 
 def _compute(waiting: list[weakref.ref[Deferred]]) -> None:
@@ -248,7 +253,7 @@ def _unheld(operands: Sequence[Enclosure]) -> list[Enclosure]:
 
 def _now_or_later(found: Enclosure) -> Enclosure:
     """The result of nodes: later, if operations wait, else now."""
-    if WAITING.get() is None:
+    if _WAITING.get() is None:
         return Enclosure(values=found.values, interval=found.interval)
     return found
 
@@ -392,7 +397,7 @@ def waiting_cast(
         names_choices: no rule of casts is taken for granted, and causes name choices.
         engine, threads: as for `evaluate`.
     """
-    if WAITING.get() is None or len(chain) != 1 or not operand.shape:
+    if _WAITING.get() is None or len(chain) != 1 or not operand.shape:
         return None
     if not operand.is_pending and operand.interval is None and are_few(operand.shape, [operand]):
         return None
@@ -421,7 +426,7 @@ def operand_of(x: Enclosure) -> Node | Array:
 
 def enclosure_of(node: Node) -> Enclosure:
     """The result of a node: later, if operations wait, else now."""
-    waiting = WAITING.get()
+    waiting = _WAITING.get()
     if waiting is None:
         return Enclosure(values=node.computed())
     found = Deferred(node)
