@@ -10,7 +10,6 @@ import contextlib
 import math
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
 from functools import partial
 from typing import Final
 
@@ -28,7 +27,7 @@ from simulator.arithmetic.native.node_program import (
     arrays_read,
     compute_all,
 )
-from simulator.arithmetic.native.small_programs import Programs, are_few, most_elems
+from simulator.arithmetic.native.small_programs import WAITING, Programs, are_few, most_elems
 from simulator.arithmetic.native.small_programs import interval_of as small_interval
 from simulator.arithmetic.native.small_programs import values_of as small_values
 from simulator.arithmetic.operation import Array, Operation
@@ -37,11 +36,6 @@ from simulator.numbers.convert import INF_NAN, Conversion
 from simulator.numbers.engines import Engine
 from simulator.numbers.formats import BF16, BOOL, FP16, FP32, INT32, Format
 from simulator.numbers.rounding import RoundMode
-
-_WAITING: Final[ContextVar[list[weakref.ref[Deferred]] | None]] = ContextVar(
-    "waiting_operations", default=None
-)
-"""The results that wait in a context; None where operations run at once."""
 
 
 @contextlib.contextmanager
@@ -52,26 +46,26 @@ def deferring() -> Iterator[None]:
     before; after an exception when they are read. Until then nothing may modify the operands: that
     is the caller's to see to.
     """
-    if _WAITING.get() is not None:
+    if WAITING.get() is not None:
         yield
         return
     waiting: list[weakref.ref[Deferred]] = []
-    token = _WAITING.set(waiting)
+    token = WAITING.set(waiting)
     try:
         yield
     finally:
-        _WAITING.reset(token)
+        WAITING.reset(token)
     _compute(waiting)
 
 
 @contextlib.contextmanager
 def at_once() -> Iterator[None]:
     """Let native operations run at once, for a caller who reads each result before the next."""
-    token = _WAITING.set(None)
+    token = WAITING.set(None)
     try:
         yield
     finally:
-        _WAITING.reset(token)
+        WAITING.reset(token)
 
 
 _SHORT_WORK: Final = 1 << 28
@@ -84,7 +78,7 @@ def settle(later: Sequence[Enclosure]) -> None:
     Args:
         later: results that are left out, unless they take long.
     """
-    waiting = _WAITING.get()
+    waiting = WAITING.get()
     if waiting is None:
         return
     left = {
@@ -133,7 +127,7 @@ def compute_into(take: Sequence[Callable[[], Enclosure]], homes: Sequence[Array]
 
 def is_deferring() -> bool:
     """True if native operations wait in this context."""
-    return _WAITING.get() is not None
+    return WAITING.get() is not None
 
 
 def _compute(waiting: list[weakref.ref[Deferred]]) -> None:
@@ -253,7 +247,7 @@ def _unheld(operands: Sequence[Enclosure]) -> list[Enclosure]:
 
 def _now_or_later(found: Enclosure) -> Enclosure:
     """The result of nodes: later, if operations wait, else now."""
-    if _WAITING.get() is None:
+    if WAITING.get() is None:
         return Enclosure(values=found.values, interval=found.interval)
     return found
 
@@ -397,7 +391,7 @@ def waiting_cast(
         names_choices: no rule of casts is taken for granted, and causes name choices.
         engine, threads: as for `evaluate`.
     """
-    if _WAITING.get() is None or len(chain) != 1 or not operand.shape:
+    if WAITING.get() is None or len(chain) != 1 or not operand.shape:
         return None
     if not operand.is_pending and operand.interval is None and are_few(operand.shape, [operand]):
         return None
@@ -426,7 +420,7 @@ def operand_of(x: Enclosure) -> Node | Array:
 
 def enclosure_of(node: Node) -> Enclosure:
     """The result of a node: later, if operations wait, else now."""
-    waiting = _WAITING.get()
+    waiting = WAITING.get()
     if waiting is None:
         return Enclosure(values=node.computed())
     found = Deferred(node)

@@ -7,7 +7,9 @@ equal ones differ by the addresses of their arrays alone.
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -16,7 +18,7 @@ from simulator.arithmetic.interval import Enclosure, Interval
 from simulator.arithmetic.native.deferred_intervals import Part
 from simulator.arithmetic.native.executor_library import Executor
 from simulator.arithmetic.native.interval_nodes import Added, Builder
-from simulator.arithmetic.native.node_program import IS_OPEN, NEEDS_CARE, WAITING, Node
+from simulator.arithmetic.native.node_program import IS_OPEN, NEEDS_CARE, Deferred, Node
 from simulator.arithmetic.operation import Array, Operation
 from simulator.arithmetic.reduction_order import Tiles
 from simulator.numbers.formats import FP32, Format
@@ -24,6 +26,10 @@ from simulator.numbers.formats import FP32, Format
 if TYPE_CHECKING:
     from simulator.arithmetic.native.kept_program import KeptProgram
 
+WAITING: Final[ContextVar[list[weakref.ref[Deferred]] | None]] = ContextVar(
+    "waiting_operations", default=None
+)
+"""The results that wait in a context; None where operations run at once."""
 FEW_ELEMS: Final = 1 << 12
 """Of each operand and of the result."""
 _MORE_AT_ONCE: Final = 16
