@@ -6,9 +6,12 @@ carried out together, often nobody asks for the many: they are entered when some
 
 from __future__ import annotations
 
+import _thread
+import contextvars
 import functools
 import itertools
 import math
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -128,6 +131,8 @@ def _cells(grid: Shape, offset: Shape, extent: Shape) -> Iterator[Shape]:
 
 _Place = tuple[Shape, Shape]
 """The offset and extent of a box."""
+_NO_THREAD: Final = "can't start new thread"
+"""The text of Python's RuntimeError where no thread is left, or none can be."""
 _MOST_LATE: Final = 64
 """Of so many that wait, each may cover those before it: they are entered."""
 
@@ -263,7 +268,56 @@ class BoxWrites(Generic[_Thing]):
             self._enter()
 
     def _enter(self) -> None:
-        """Enter those that wait."""
-        late, self._late = self._late, []
-        for _, enter in late:
-            enter(self)
+        """Enter those that wait, all of them even if the handler of a signal raises.
+
+        Python calls handlers in the main thread: so another does the work, and this one waits.
+        """
+        late = self._late
+        if not late:
+            return
+        by_turns, failed = threading.Lock(), list[BaseException]()
+
+        def work() -> None:
+            with by_turns:
+                if self._late is late:  # no thread before this one took them
+                    self._late = []
+                    try:
+                        for _, enter in late:
+                            enter(self)
+                    except BaseException as error:
+                        failed.append(error)
+
+        if threading.current_thread() is threading.main_thread():
+            failed[:0] = _waited_for(work)
+        else:
+            work()
+        if failed:
+            raise failed[0]
+
+
+def _waited_for(work: Callable[[], None]) -> list[BaseException]:
+    """Run a function in another thread, again until that and waiting for it are not interrupted.
+
+    Returns:
+        The exceptions of handlers of signals.
+    """
+    raised: list[BaseException] = []
+    while True:
+        done = _thread.allocate_lock()
+        done.acquire()
+        try:  # threading.Thread.start does not stand an interruption
+            _thread.start_new_thread(_run_in, (contextvars.copy_context(), work, done))
+            done.acquire()
+            return raised
+        except BaseException as error:
+            raised.append(error)
+            if str(error) == _NO_THREAD:
+                work()
+                return raised[:-1]
+
+
+def _run_in(context: contextvars.Context, work: Callable[[], None], done: _thread.LockType) -> None:
+    try:
+        context.run(work)
+    finally:
+        done.release()

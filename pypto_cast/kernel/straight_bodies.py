@@ -223,5 +223,10 @@ def _function_of(call: ast.Call, names: Mapping[str, Any]) -> str:
             function = getattr(module, call.func.attr, None)
     else:
         return ""
-    module_name = str(getattr(function, "__module__", ""))
-    return str(getattr(function, "__name__", "")) if module_name.startswith(f"{_OURS}.") else ""
+    # A function that wraps one of ours has its name and module, but not its globals.
+    places = (
+        getattr(function, "__module__", ""),
+        getattr(function, "__globals__", {}).get("__name__"),
+    )
+    is_ours = all(str(place).startswith(f"{_OURS}.") for place in places)
+    return str(getattr(function, "__name__", "")) if is_ours else ""

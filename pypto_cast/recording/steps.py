@@ -371,7 +371,8 @@ def origin_of(array: npt.NDArray[Any]) -> Patches:
     """The casts that wrote an array, by its memory and shape; none if no kernel did."""
     with _LOCK:
         owner, gives = _REMEMBERED.get(_memory_key(array), (None, tuple))
-        return gives() if owner is not None and owner() is not None else ()
+    # Without the lock: what it gives may take long to find, in a process that forks.
+    return gives() if owner is not None and owner() is not None else ()
 
 
 def _memory_owner(owner: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -355,10 +356,22 @@ def warning(x: Rows, y: Rows, out: Rows) -> None:
         out[i : i + 1, 0:1] = pypto.sum(x[i : i + 1, :], -1, True)
 
 
+@functools.wraps(pypto.exp)
+def wrapped(x: pypto.Tensor) -> pypto.Tensor:
+    return pypto.exp(x)
+
+
+@pypto.jit
+def of_a_wrapper(x: Rows, y: Rows, out: Rows) -> None:
+    for i in pypto.loop(12):
+        out[i : i + 1, :] = wrapped(x[i : i + 1, :])
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize(
     "kernel",
     [
+        of_a_wrapper,
         steered,
         chosen,
         printing,

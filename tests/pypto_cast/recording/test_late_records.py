@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import _thread
 import gc
 import random
+import signal
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,6 +15,7 @@ import numpy as np
 import pytest
 
 import pypto_cast as pypto
+from pypto_cast.recording import steps
 from pypto_cast.recording.recording import Recording
 from pypto_cast.recording.steps import OperationStep, StepList, origin_of
 from tiling.box_map import _MOST_LATE, BoxWrites
@@ -81,6 +86,75 @@ def test_boxes_that_are_overwritten_do_not_pile_up() -> None:
         writes.divide(box, lambda: _parts(0, _HEIGHT, 0))
         assert len(writes._late) <= _MOST_LATE
     assert len(writes._patches) < 3 * _HEIGHT
+
+
+class _InterruptedError(Exception):
+    pass
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="the system sends no signals")
+def test_boxes_are_entered_though_a_handler_raises() -> None:
+    writes, main = BoxWrites[_Patch](), threading.main_thread().ident
+    box = (0, 0), (_HEIGHT, 4)
+
+    def interrupted() -> Iterator[_Part]:
+        for part in _parts(0, _HEIGHT, 0):
+            yield part
+            signal.pthread_kill(main or 0, signal.SIGUSR1)
+            time.sleep(0.001)
+
+    def handler(*_: object) -> None:
+        raise _InterruptedError
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        writes.put_for_good(box, [], is_whole=False)
+        writes.divide(box, interrupted)
+        with pytest.raises(_InterruptedError):
+            writes.counts()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert [start for start, _, _ in writes.counts()] == [(row, 0) for row in range(_HEIGHT)]
+
+
+@pytest.mark.parametrize("is_main", [True, False])
+def test_boxes_are_entered_where_no_thread_can_start(
+    is_main: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writes = BoxWrites[_Patch]()
+    box = (0, 0), (_HEIGHT, 4)
+    writes.put_for_good(box, [], is_whole=False)
+    writes.divide(box, lambda: _parts(0, _HEIGHT, 0))
+
+    def none_left(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(_thread, "start_new_thread", none_left)
+    if not is_main:
+        monkeypatch.setattr(threading, "main_thread", object)
+    assert len(writes.counts()) == _HEIGHT
+
+
+def test_what_fails_to_make_boxes_is_raised() -> None:
+    writes = BoxWrites[_Patch]()
+    box = (0, 0), (_HEIGHT, 4)
+    writes.put_for_good(box, [], is_whole=False)
+    writes.divide(box, lambda: _parts(0, 1 // 0, 0))
+    with pytest.raises(ZeroDivisionError):
+        writes.counts()
+
+
+def test_an_origin_is_made_without_the_lock() -> None:
+    """Making it takes long: a process that forks then would leave the lock held for good."""
+    array, held = np.zeros(4, np.float32), list[bool]()
+
+    def made() -> tuple[steps.Patch, ...]:
+        held.append(steps._LOCK.locked())
+        return ()
+
+    steps.remember_array(array, array, made)
+    assert origin_of(array) == ()
+    assert held == [False]
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -20,7 +20,7 @@ from simulator.arithmetic import (
     Enclosure,
     Interval,
 )
-from simulator.arithmetic.cube import float_product, matmul, matrix_product
+from simulator.arithmetic.cube import float_product, matmul, matrix_operand, matrix_product
 from simulator.arithmetic.cube.float_product import last_bits
 from simulator.arithmetic.reduction_order import NO_BITS
 from simulator.arithmetic.trust import EXACT, Trust
@@ -393,21 +393,23 @@ def test_every_code_of_16_bits_widens_and_tells_what_is_not_finite(fmt: FloatFor
     codes = np.arange(1 << 16, dtype=np.uint16)
     with float_environment.quiet():  # NaN that signal
         expected = codes.view(fmt.dtype).astype(np.float64)
-        found = float_product._in_float64(codes.view(fmt.dtype).reshape(2, -1), fmt, False)
+        found = matrix_operand._in_float64(codes.view(fmt.dtype).reshape(2, -1), fmt, False)
     found = found.reshape(-1)
     is_number = ~np.isnan(expected)
     same = found.view(np.uint64) == expected.view(np.uint64)
     assert np.array_equal(np.isnan(found), ~is_number)
     assert same[is_number].all()
-    finite = [float_product._are_codes_finite(x, fmt) for x in codes.view(fmt.dtype).reshape(-1, 1)]
+    finite = [
+        matrix_operand._are_codes_finite(x, fmt) for x in codes.view(fmt.dtype).reshape(-1, 1)
+    ]
     assert np.array_equal(finite, np.isfinite(expected))
-    assert float_product._are_codes_finite(codes[:0].view(fmt.dtype), fmt)
+    assert matrix_operand._are_codes_finite(codes[:0].view(fmt.dtype), fmt)
 
 
 def test_pieces_of_a_wide_matrix_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
     codes = np.arange(0x3F80, 0x3F80 + 35, dtype=np.uint16).view(BF16.dtype).reshape(5, 7)
-    monkeypatch.setattr(float_product, "_PIECE_ELEMS", 8)
-    assert np.array_equal(float_product._wide_bf16(codes), codes.astype(np.float64))
+    monkeypatch.setattr(matrix_operand, "_PIECE_ELEMS", 8)
+    assert np.array_equal(matrix_operand._wide_bf16(codes), codes.astype(np.float64))
 
 
 # --- Nothing that is not asked for ---------------------------------------------------------------
