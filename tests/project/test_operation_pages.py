@@ -33,7 +33,7 @@ from docs.generators.operation_words import (
 )
 from pypto_cast import experimental, operations
 from pypto_cast.dtypes.data_types import DataType
-from pypto_cast.operations import elementwise_plan
+from pypto_cast.operations import elementwise_plan, reduction_functions
 from pypto_cast.operations.operation_rows import ROWS, OperationRow
 from simulator.arithmetic import OPERATIONS, Operation
 from tiling.chips import CHIPS
@@ -167,7 +167,8 @@ def test_the_parts_are_those_that_run(name: str, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(OperationRow, "steps", property(noting))
     monkeypatch.setattr(elementwise_plan, "_PLANS", {})  # plans of former calls know their steps
     monkeypatch.setattr(elementwise_plan, "_KNOWN", {})
-    monkeypatch.setattr(elementwise_plan, "_SETTLED", {})
+    for module in (elementwise_plan, reduction_functions):
+        monkeypatch.setattr(module, "_SETTLED", {})
     x = pypto.tensor([2, 3], pypto.DT_FP32, data=[[1.5, -2.0, 0.25], [0.0, 8.0, -1.5]])
     one = pypto.tensor([2], pypto.DT_FP32, data=[1.0, 1.0])
     row = pypto.tensor([1, 3], pypto.DT_FP32, data=[[1.0, 2.0, 3.0]])
