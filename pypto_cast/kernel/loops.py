@@ -59,10 +59,11 @@ def loop(
 
     Raises:
         TypeError: bounds that are no ints, or another number of them than 1 to 3.
-        ValueError: a step below 1.
+        ValueError: a step or a length below 1.
     """
     if not 1 <= len(bounds) <= 3 or any(not hasattr(bound, "__index__") for bound in bounds):
         raise TypeError(f"loop takes (stop), (start, stop) or (start, stop, step), not {bounds}")
+    _check_lengths(unroll_list or ())
     start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
     if recording.is_for_plan():
         planned = _planned(
@@ -73,6 +74,11 @@ def loop(
     _check_step(indices.step)
     rounds = _Rounds(indices, name, idx_name, _copies(len(indices), unroll_list or ()))
     return _run(rounds, rounds if len(indices) >= LEAST_ROUNDS and not unroll_list else None)
+
+
+def _check_lengths(unroll_list: Sequence[int]) -> None:
+    if any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in unroll_list):
+        raise ValueError(f"unroll_list holds positive ints, not {list(unroll_list)}")
 
 
 def _check_step(step: int) -> None:
@@ -298,8 +304,7 @@ def loop_unroll(
     Raises:
         TypeError, ValueError: as for `loop`; or a length below 1.
     """
-    if any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in unroll_list):
-        raise ValueError(f"unroll_list holds positive ints, not {list(unroll_list)}")
+    _check_lengths(unroll_list)
     kernel = recording.current()
     whole = range(*(int(bound) for bound in bounds))
     start, stop, step = whole.start, whole.stop, whole.step
