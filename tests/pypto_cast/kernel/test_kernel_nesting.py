@@ -242,6 +242,8 @@ def test_loop_unroll_takes_long_stretches_first() -> None:
     for wrong in ([0], [4, 0], [-1, 2], [True, 4], [2, 1.0]):
         with pytest.raises(ValueError, match=re.escape(f"holds positive ints, not {wrong}")):
             pypto.loop_unroll(3, unroll_list=wrong)
+        with pytest.raises(ValueError, match=re.escape(f"holds positive ints, not {wrong}")):
+            pypto.loop(3, unroll_list=wrong)
 
 
 @pytest.mark.parametrize(("new_ir", "lengths"), [(None, [4, 2]), (True, [4, 2]), (False, [2, 1])])
