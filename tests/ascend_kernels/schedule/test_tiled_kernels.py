@@ -33,7 +33,7 @@ LOOPS = {name for name in NAMES if name.startswith("loop_")} | {"offset_data", "
 PLANNED = tuple(name for name in NAMES if name not in REFUSED and name not in LOOPS)
 OTHERWISE_NUMBERED = (
     *("cube_root", "logarithm", "reshaped", "rmsnorm_int8_two_tiles", "softmax_ragged", "weighed"),
-    *("scattered", "added"),
+    *("scattered", "added", "written_rows"),
 )
 """Upstream makes tensors for log and scatters that nothing uses, and takes reshapes of tiles, and
 temporaries, in the order of hash tables, which shows where there are several."""

@@ -99,10 +99,20 @@ class IndexedCutter(TileRegions):
         values, index = (each for k, each in enumerate(node.inputs) if k != place)
         shape = self._regions[values].tensor.shape
         steps = node.tile_shape[:1] if node.opcode == "INDEX_PUT" else node.tile_shape
+        if node.inputs[place] in (values, index):
+            raise PlanError(
+                f"{node.place} is not planned: its rows or indices are the tensor that it writes; "
+                "give it a copy, as x * 1"
+            )
         is_cut = any(map(int.__lt__, steps, shape))
         if len(shape) == 2 and node.opcode == "INDEX_OUTCAST":
             rows, batch = node.tile_shape[0], self._regions[index].tensor.shape[1]
             is_cut = is_cut or -(-rows // batch) < self._regions[index].tensor.shape[0]
+            if node.tile_shape[1] > shape[1]:
+                raise PlanError(
+                    f"{node.place}: upstream's compiler takes a tile of {shape[1]} columns alone, "
+                    f"not of {node.tile_shape[1]}, as set_vec_tile_shapes({rows}, {shape[1]}) sets"
+                )
         if is_cut:
             raise PlanError(
                 f"{node.place} is not planned: it needs several tasks that write to GM at places "
