@@ -73,7 +73,8 @@ def bound(
         limits: "growth", "reach", "factor", "underflow", "largest", as C++ has them.
 
     Returns:
-        True if an element is open; None where the rules do not hold: the outputs may be overwritten.
+        True if an element is open; None where the rules do not hold: the outputs may be
+        overwritten.
     """
     values = out["values"]
     assert values is not None

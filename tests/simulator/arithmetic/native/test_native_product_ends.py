@@ -201,14 +201,24 @@ def test_columns_with_infinity_or_nan_stay_so(
 def test_sums_that_may_overflow_may_be_anything(
     engine: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    b = np.ones((5, 3), np.float32)
+    b = np.ones((20, 3), np.float32)
     b[:, 1] = -1
-    found = with_another_way(monkeypatch, rows_of_one_side((4, 5), 1e38), b, engine)
+    found = with_another_way(monkeypatch, rows_of_one_side((4, 20), 2e37), b, engine)
     assert found.interval is not None
     assert found.interval.may_be_nan is not None
     assert found.interval.may_be_nan.all()
     assert (found.low == -np.inf).all()
     assert (found.high == np.inf).all()
+
+
+@both_engines
+def test_sums_near_the_underflow_are_open_by_it(
+    engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    b = np.full((5, 3), 2.0**-70, np.float32)
+    found = with_another_way(monkeypatch, rows_of_one_side((4, 5), 2.0**-50), b, engine)
+    assert found.interval is not None
+    assert (found.interval.cause == 3).all()
 
 
 def test_a_weighed_block_that_needs_care_is_not_certain(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,6 +297,19 @@ def test_blocks_keep_one_cause_until_they_differ() -> None:
         assert found is not None
         assert any(found.cause.strides) == (row == 2)
     assert found.cause.tolist() == [[4, 4], [4, 4], [5, 5]]
+
+
+def test_ends_are_filled_where_blocks_are_written_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    fills = itertools.count(1)
+    monkeypatch.setattr(
+        product_blocks, "_room", lambda shape, dtype: np.full(shape, next(fills)).astype(dtype)
+    )
+    for settles in (False, True):
+        blocks = ProductBlocks((3, 2), np.dtype(np.float32))
+        if settles:
+            blocks.settle((0,))
+        low, high = blocks.ends_at((1,))
+        assert ((low == high) & (low == blocks.values[1])).all() == settles
 
 
 def test_results_that_a_later_program_computes_give_up_their_operands() -> None:
