@@ -251,8 +251,8 @@ class VectorCore:
         space = self._space
         if isinstance(instruction, (DataCopy, DataCopyPad)):
             return _copy_effect(instruction, space)
-        known, found = space.effects.get(id(instruction), (None, None))
-        if known is not instruction or found is None:
+        _, found = space.effects.get(id(instruction), (None, None))
+        if found is None:
             found = _vector_effect(instruction, space)
             if len(space.effects) < _KEPT_EFFECTS:
                 space.effects[id(instruction)] = instruction, found

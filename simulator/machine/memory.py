@@ -332,7 +332,8 @@ class Addresses:
     """The memory that a core can address: its UB, by buffers if there are any, and GM.
 
     Attributes:
-        effects: of instructions inside UB that were checked, by their `id`.
+        effects: of instructions inside UB that were checked, by their `id`, which no other has
+            while they are held beside it.
 
     Raises:
         SimulatorFault: buffers overlap, are not aligned or do not fit UB.

@@ -206,7 +206,9 @@ class _Block:
     ) -> bool:
         """Write a block by one product of magnitudes; False where that does not tell all.
 
-        It has no exact line and no sum that may overflow, and each row has a side.
+        It has no exact line and no sum that may overflow, and each row has a side. That depends on
+        all rows of a block. Where the sums of the other way are rounded otherwise, ends may differ
+        from its ends in the last place; both ways' ends hold every order of a sum.
         """
         a, b, bound = self.a, self.b, self.bound
         if not product.size or a.exact.any() or self._has_line("outliers"):
@@ -229,7 +231,11 @@ class _Block:
             low, high = _inward(middle - radius, middle + radius)
             values = (product + 0.0).astype(np.float32)
             result.put(index, enclosed(values, low, high, None, cause))
-        elif self._bound(result, index, (product, middle, total, None, None), None, None):
+            return True
+        is_open = self._bound(result, index, (product, middle, total, None, None), None, None)
+        if is_open is None:
+            return False
+        if is_open:
             result.causes_at(index)[...] = cause
             result.open(index, None)
         else:

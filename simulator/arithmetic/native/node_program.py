@@ -135,7 +135,7 @@ class Node:
         self.marks: Array | None = None
         """Of a check at the end of a program: the findings of each row, or of a block of rows."""
         self.holder: Callable[[], Holder | None] | None = None
-        """Of a check, who waits for its findings."""
+        """Of a check, who waits for its findings; of a result, who holds it."""
         self.columns = shape[-1]
         if reduces:  # of several operands the first may have one element for a row
             self.columns = max(x.shape[-1] for x in operands[:2] if x.shape)

@@ -73,7 +73,8 @@ def bound(
         limits: "growth", "reach", "factor", "underflow", "largest", as C++ has them.
 
     Returns:
-        True if an element is open; None where the rules do not hold: then anything was written.
+        True if an element is open; None where the rules do not hold: the outputs may be
+        overwritten.
     """
     values = out["values"]
     assert values is not None
@@ -122,7 +123,7 @@ def prepared(
 
     Returns:
         What is in the rooms; by row "exact", "cause" if `causes` were given, and "sides" with the
-        weights, see `sides_of` of `float_product`.
+        weights, see `_with_weights` of `matrix_operand`.
     """
     given = [x if _has_rows(x) else np.ascontiguousarray(x) for x in (values, low, high)]
     held = None

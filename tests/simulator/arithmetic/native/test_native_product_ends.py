@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from support.arithmetic.native_executor import at
 
-from simulator.arithmetic.cube import float_product, matmul
+from simulator.arithmetic.cube import float_product, matmul, product_blocks
 from simulator.arithmetic.cube.matrix_operand import Scratch
 from simulator.arithmetic.cube.product_blocks import ProductBlocks
 from simulator.arithmetic.evaluation import evaluate
@@ -22,6 +22,7 @@ from simulator.arithmetic.table import OPERATIONS
 from simulator.arithmetic.trust import (
     ASSUME_CUBE_HF32,
     ASSUME_CUBE_RNE,
+    ASSUME_GRADUAL_UNDERFLOW,
     DEFAULT,
     DOCUMENTED,
     NAMING_CHOICES,
@@ -36,6 +37,9 @@ _TRUSTS: Final = (
 )
 _SPECIALS: Final = (np.inf, -np.inf, np.nan, -0.0, 0.0, 1e-40, -1e-42, 3e38, 2.0**-126)
 _WIDTHS: Final = ("none", "one", "many", "any", "few", "infinite", "nan")
+
+
+both_engines = pytest.mark.parametrize("engine", ["auto", "numpy"])
 
 
 def numbers(random: np.random.Generator, shape: tuple[int, ...], kind: str) -> Array:
@@ -140,6 +144,115 @@ def test_rows_with_one_side_take_a_product_less(
     assert (theirs == mine).all() == (width == "one")
 
 
+def rows_of_one_side(shape: tuple[int, int], scale: float = 1.0) -> Enclosure:
+    """Open rows that are weighed, beside a matrix that adds nothing by itself."""
+    random = np.random.default_rng(11)
+    x = np.float32(scale) * (1 + random.random(shape, np.float32))
+    return opened(random, x, "many")
+
+
+def with_another_way(
+    monkeypatch: pytest.MonkeyPatch, a: Enclosure, b: Array, engine: Any, **given: Any
+) -> Enclosure:
+    """The product, once it is that of all products of magnitudes, too."""
+
+    def product() -> Enclosure:
+        return matmul(a, Enclosure(values=b), FP32, cause=3, engine=engine, **given)
+
+    found = product()
+    with monkeypatch.context() as patch:
+        patch.setattr(float_product._Block, "_put_weighed", lambda *_: False)
+        assert bits(product()) == bits(found)
+    return found
+
+
+@both_engines
+def test_subnormal_numbers_that_may_be_flushed_add_to_a_sum(
+    engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    b = np.full((5, 3), 1e-39, np.float32)
+    trust = DEFAULT.without(ASSUME_GRADUAL_UNDERFLOW)
+    found = with_another_way(monkeypatch, rows_of_one_side((4, 5), 2.0**60), b, engine, trust=trust)
+    assert (found.low <= 0).all()
+    assert (found.high > 1e-21).all()
+
+
+@both_engines
+def test_open_rows_start_at_the_bias(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    b, bias = np.ones((5, 3), np.float32), np.float32([[1e3, 2e3, 3e3]])
+    a = rows_of_one_side((4, 5))
+    found = with_another_way(monkeypatch, a, b, engine, bias=Enclosure(values=bias))
+    assert (np.abs(found.values - bias) <= 10).all()
+    assert (np.abs(found.low - bias) <= 10).all()
+
+
+@both_engines
+@pytest.mark.parametrize("strange", [np.inf, np.nan])
+def test_columns_with_infinity_or_nan_stay_so(
+    strange: float, engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    b = np.ones((5, 3), np.float32)
+    b[2, 1] = strange
+    found = with_another_way(monkeypatch, rows_of_one_side((4, 5)), b, engine)
+    assert np.isfinite(found.values).all(axis=0).tolist() == [True, False, True]
+
+
+@both_engines
+def test_sums_that_may_overflow_may_be_anything(
+    engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    b = np.ones((20, 3), np.float32)
+    b[:, 1] = -1
+    found = with_another_way(monkeypatch, rows_of_one_side((4, 20), 2e37), b, engine)
+    assert found.interval is not None
+    assert found.interval.may_be_nan is not None
+    assert found.interval.may_be_nan.all()
+    assert (found.low == -np.inf).all()
+    assert (found.high == np.inf).all()
+
+
+@both_engines
+def test_sums_near_the_underflow_are_open_by_it(
+    engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    b = np.full((5, 3), 2.0**-70, np.float32)
+    found = with_another_way(monkeypatch, rows_of_one_side((4, 5), 2.0**-50), b, engine)
+    assert found.interval is not None
+    assert (found.interval.cause == 3).all()
+
+
+def test_a_weighed_block_that_needs_care_is_not_certain(monkeypatch: pytest.MonkeyPatch) -> None:
+    at("baseline")
+    a, b = rows_of_one_side((4, 5)), Enclosure(values=np.ones((5, 3), np.float32))
+    expected = bits(matmul(a, b, FP32, cause=3, engine="numpy"))
+    monkeypatch.setattr(product_bounds, "bound", lambda *_, **__: None)
+    assert bits(matmul(a, b, FP32, cause=3)) == expected
+
+
+@both_engines
+@pytest.mark.parametrize("is_open_first", [False, True])
+def test_open_and_certain_blocks_are_those_of_the_whole(
+    is_open_first: bool, engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a = np.full((8, 6), 3, np.float32)
+    a[:4] += np.float32(2.0**-20)
+    a = a if is_open_first else a[::-1].copy()
+    factors = Enclosure(values=a), Enclosure(values=np.full((6, 5), 2 + 2.0**-8, np.float32))
+    whole = matmul(*factors, FP32, cause=3, engine=engine)
+    assert whole.interval is not None
+    is_certain = whole.interval.certain().all(axis=1)
+    assert is_certain.tolist() == [each == 3 for each in a[:, 0]]
+    monkeypatch.setattr(float_product, "BLOCK_ELEMS", 24)
+    monkeypatch.setattr(
+        product_blocks, "_room", lambda shape, dtype: np.full(shape, 77).astype(dtype)
+    )
+    found = matmul(*factors, FP32, cause=3, engine=engine)
+    for name in ("values", "low", "high"):
+        assert getattr(found, name).tobytes() == getattr(whole, name).tobytes()
+    assert found.interval is not None
+    assert found.interval.cause[:, 0].tolist() == [0 if each else 3 for each in is_certain]
+
+
 def test_blocks_of_rows_are_those_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(7)
     a = opened(random, numbers(random, (70, 33), "normal"), "any")
@@ -184,6 +297,19 @@ def test_blocks_keep_one_cause_until_they_differ() -> None:
         assert found is not None
         assert any(found.cause.strides) == (row == 2)
     assert found.cause.tolist() == [[4, 4], [4, 4], [5, 5]]
+
+
+def test_ends_are_filled_where_blocks_are_written_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    fills = itertools.count(1)
+    monkeypatch.setattr(
+        product_blocks, "_room", lambda shape, dtype: np.full(shape, next(fills)).astype(dtype)
+    )
+    for settles in (False, True):
+        blocks = ProductBlocks((3, 2), np.dtype(np.float32))
+        if settles:
+            blocks.settle((0,))
+        low, high = blocks.ends_at((1,))
+        assert ((low == high) & (low == blocks.values[1])).all() == settles
 
 
 def test_results_that_a_later_program_computes_give_up_their_operands() -> None:

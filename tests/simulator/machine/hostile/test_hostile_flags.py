@@ -28,7 +28,7 @@ from simulator.machine.isa import (
     Pipe,
     PipeBarrier,
 )
-from simulator.machine.memory import Effect, SimulatorFault
+from simulator.machine.memory import Effect, Region, SimulatorFault
 from simulator.machine.pipes import COPY_COMPLETIONS, CopyCompletion
 
 every_event = pytest.mark.parametrize("event", list(HardEvent), ids=lambda event: event.name)
@@ -214,6 +214,14 @@ def test_what_every_pipe_knows_to_be_done_is_forgotten() -> None:
         known.access(index, Pipe.V, Effect())
         known.barrier(Pipe.ALL)
     assert sum(map(len, known._in_flight.values())) <= hazards._KEPT
+
+
+def test_a_pipe_that_reads_late_writes_waits_for_them() -> None:
+    known = hazards.Hazards(str)
+    region = Region(space="ub", start=0, width=32)
+    known.access(0, Pipe.V, Effect(late_writes=(region,)))
+    with pytest.raises(SimulatorFault, match="no flag or barrier puts V before MTE3"):
+        known.access(1, Pipe.MTE3, Effect(reads=(region,)))
 
 
 def test_flags_are_those_of_one_core() -> None:
