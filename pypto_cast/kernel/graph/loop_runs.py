@@ -310,7 +310,8 @@ class _Events:
                     raise PlanError(
                         f"loop {opened.name}: what its body does{where} is not the same in each "
                         "iteration: a number or a tensor that a name of Python takes from one to "
-                        "the next is not planned; calculate it of the index"
+                        "the next, or that a call changes in place, is not planned; calculate it "
+                        "of the index, or change it outside of the loop"
                     )
 
     def described(
